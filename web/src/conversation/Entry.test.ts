@@ -39,13 +39,6 @@ describe("a message", () => {
     expect(the("heading", "You")).toBeTruthy();
     expect(document.querySelector("article, p")?.textContent).toBe("Fix **this**");
     expect(words(the("listitem"))).toBe("notes.txt");
-    expect(words()).not.toContain("Queued");
-  });
-
-  it("of the person is marked while it is queued", () => {
-    conversation.waiting = [{ event_id: 1, content: "Fix", image_urls: null, said_at: "" }];
-    show(event(1, "user_said", { text: "Fix" }));
-    expect(words()).toContain("Queued");
   });
 
   it("of the agent is markdown, without anything that runs", () => {
@@ -66,7 +59,7 @@ describe("a message", () => {
     server.on("POST /api/conversations/c1/fork", () => ({ conversation_id: "c2" }));
     show(event(4, "user_said", { text: "Fix" }));
     click(the("button", "Message actions"));
-    expect(all("menuitem").map((m) => words(m))).toEqual(["Copy text", "Fork from here"]);
+    expect(all("menuitem").map((m) => words(m))).toEqual(["Copy text", "Restore conversation to before this message", "Fork from here"]);
     click(the("menuitem", "Fork from here"));
     await soon(() => expect(server.to("POST /api/conversations/c1/fork")).toEqual([{ event_id: 4, title: null }]));
     await soon(() => expect(location.pathname).toBe("/conversations/c2"));
@@ -86,8 +79,30 @@ describe("a checkpoint", () => {
     server.on("POST /api/conversations/c1/restore/undo", () => ({ kept: [] }));
     show(event(8, "restored", { action: "restore", point: 3, files: true, checkpoint: 1, before: 2, changed: 5 }));
     expect(words(document.body)).toContain("Files restored: changed files and folders: 5");
+    expect(all("button", "Show")).toEqual([]);
     click(the("button", "Undo"));
     await soon(() => expect(server.to("POST /api/conversations/c1/restore/undo")).toHaveLength(1));
+  });
+});
+
+describe("a restore of the conversation", () => {
+  const restored = (id: number, action: "restore" | "undo", point: number) =>
+    event(id, "restored", { action, point, conversation: true } as EventOf<"restored">["payload"]);
+
+  it("hides what the agent no longer sees, until it is shown", () => {
+    conversation.log.append(event(4, "user_said", { text: "Fix\nall" }));
+    conversation.log.append(event(5, "model_answered", { call: "c", text: "Fixed.", usage: {}, totals: {} }));
+    conversation.log.append(restored(6, "restore", 3));
+    const ids = () => conversation.shown().map((i) => i.id);
+    expect(ids()).toEqual([6]);
+    render(Entry, { item: conversation.shown()[0]!, conversation });
+    expect(words()).toContain("Restored to before “Fix…”: 2 events hidden");
+    click(the("button", "Show"));
+    expect(ids()).toEqual([4, 5, 6]);
+    click(the("button", "Hide"));
+    expect(ids()).toEqual([6]);
+    conversation.log.append(restored(7, "undo", 3));
+    expect(ids()).toEqual([4, 5, 7]);
   });
 });
 

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import Queue from "../composer/Queue.svelte";
 import { tabStorage } from "../lib/storage";
+import { toasts } from "../lib/toasts.svelte";
 import { all, click, descriptionOf, leave, press, render, server, soon, the, type, words } from "../testing/page";
 import MessageBox from "./MessageBox.svelte";
 import type { Conversation } from "./routes";
@@ -34,10 +35,10 @@ afterEach(() => conversation.close());
 describe("a message", () => {
   it("is sent by Enter, and the field is empty then", async () => {
     show("awaiting_user_input");
-    type(field(), " Fix the build ");
+    type(field(), "\n Fix the build ");
     press("Enter", field());
     await soon(() => expect(told).toBe(1));
-    expect(server.to(events)).toEqual([message("Fix the build")]);
+    expect(server.to(events)).toEqual([message(" Fix the build")]);
     expect(field().value).toBe("");
     expect(document.activeElement).toBe(field());
   });
@@ -125,6 +126,7 @@ describe("a message", () => {
   it("that is queued is edited, moved, deleted and sent now", async () => {
     const at = "/api/conversations/c1/queue";
     const queued = (id: number, content: string) => ({ event_id: id, content, image_urls: null, said_at: "2026-01-02T15:04:05Z" });
+    conversation.status.state = "running";
     conversation.waiting = [queued(8, "first"), queued(9, "second")];
     for (const [call, answer] of [
       [`PATCH ${at}/8`, [queued(10, "edited"), queued(11, "second")]],
@@ -134,21 +136,77 @@ describe("a message", () => {
     ] as const)
       server.on(call, () => ({ messages: answer, has_more: false }));
     render(Queue, { conversation });
-    expect(words(the("group"))).toContain("2 queued messages");
-    const shown = () => all("listitem").map((m) => words(m).replace(" Send now", ""));
+    expect(the("region", "2 queued messages")).toBeTruthy();
+    expect(the("button", "Send all now").title).toBe("Interrupts the current step. The agent then reads the queue in this order.");
+    const shown = () => all("listitem").map((m) => words(m));
     const nth = (name: string, i = 0) => all("button", name)[i]!;
     click(nth("Edit message"));
     await soon(() => type(the("textbox", "Edit message") as HTMLTextAreaElement, "edited"));
     press("Enter", the("textbox", "Edit message"));
     await soon(() => expect(shown()).toEqual(["edited", "second"]));
     expect(server.to(`PATCH ${at}/8`)).toEqual([{ content: "edited" }]);
-    click(nth("Move up", 1));
+    press("ArrowUp", nth("Delete message", 1), { altKey: true });
     await soon(() => expect(shown()).toEqual(["second", "edited"]));
     expect(server.to(`PATCH ${at}/11`)).toEqual([{ position: 0 }]);
+    await soon(() => expect(document.activeElement).toBe(nth("Move down")));
     click(nth("Delete message"));
     await soon(() => expect(shown()).toEqual(["edited"]));
     click(nth("Send now"));
-    await soon(() => expect(server.to(`PATCH ${at}/13`)).toEqual([{ position: 0, send_now: true }]));
+    await soon(() => expect(server.to(`PATCH ${at}/13`)).toEqual([{ send_now: true }]));
+  });
+
+  it("that is edited too late goes into the message box", async () => {
+    conversation.status.state = "running";
+    conversation.waiting = [{ event_id: 8, content: "first", image_urls: null, said_at: "2026-01-02T15:04:05Z" }];
+    server.on("PATCH /api/conversations/c1/queue/8", () => Response.json({ message: "The agent has already read it." }, { status: 409 }));
+    render(Queue, { conversation });
+    click(the("button", "Edit message"));
+    await soon(() => type(the("textbox", "Edit message") as HTMLTextAreaElement, "much better"));
+    press("Enter", the("textbox", "Edit message"));
+    await soon(() => expect(conversation.draft).toBe("much better"));
+  });
+
+  it.each([
+    ["a file change", true],
+    ["no file change", false],
+  ])("is taken back with its turn by /undo after %s, and comes back by /redo", async (_, files) => {
+    const restore = "POST /api/conversations/c1/restore";
+    server.on(restore, () => ({ kept: [] }));
+    server.on(`${restore}/undo`, () => ({ kept: [] }));
+    const happens = (id: number, kind: string, payload: object) =>
+      conversation.log.append({ id, time: "2026-01-02T15:04:05Z", kind, payload } as never);
+    happens(2, "user_said", { text: "first" });
+    happens(3, "turn_began", {});
+    happens(9, "turn_ended", { up_to: 2, state: "awaiting_user_input" });
+    happens(10, "user_said", { text: "second" });
+    happens(11, "turn_began", {});
+    happens(12, "user_said", { text: "and this" });
+    happens(13, "model_asked", { call: "m", model: "x", up_to: 12 });
+    happens(14, "turn_ended", { up_to: 12, state: "awaiting_user_input" });
+    if (files) happens(15, "checkpointed", { checkpoint: 2, up_to: 14, files: 3, changed: 1, bytes: 10 });
+    show("awaiting_user_input");
+    type(field(), "/undo");
+    press("Escape", field());
+    press("Enter", field());
+    await soon(() => expect(server.to(restore)).toEqual([{ event_id: 9, files, conversation: true }]));
+    await soon(() => expect(field().value).toBe("second\n\nand this"));
+    happens(16, "restored", { action: "restore", point: 9, files, conversation: true });
+    expect(conversation.log.items.filter((i) => i.kind === "user").map((i) => [i.text, !!i.hiddenBy])).toEqual([
+      ["first", false],
+      ["second", true],
+      ["and this", true],
+    ]);
+    type(field(), "/redo");
+    press("Escape", field());
+    press("Enter", field());
+    await soon(() => expect(server.to(`${restore}/undo`)).toHaveLength(1));
+    happens(17, "user_said", { text: "on we go" });
+    await soon(() => expect(field().value).toBe(""));
+    type(field(), "/redo");
+    press("Escape", field());
+    press("Enter", field());
+    await soon(() => expect(toasts.all.map((toast) => toast.text)).toContain("Nothing to redo."));
+    expect(server.to(`${restore}/undo`)).toHaveLength(1);
   });
 
   it("keeps the indentation of several lines", async () => {

@@ -33,3 +33,10 @@ function manyLines(text: string): boolean {
   for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) if (++count >= mostLines) return true;
   return false;
 }
+
+/** firstLine is the first line of a text, shortened. */
+export function firstLine(text: string, most = 60): string {
+  const all = text.trim();
+  const line = all.split("\n", 1)[0]!.slice(0, most).trimEnd();
+  return line === all ? line : `${line}…`;
+}

@@ -21,12 +21,21 @@ export class Item {
   cutOff = $state(false);
   /** Whether the person opened or closed the card; undefined is the card's default. */
   open = $state<boolean | undefined>();
+  /** The restore that hid it from the agent. */
+  hiddenBy = $state.raw<Item | undefined>();
+  /** How many items a restore hid, and the first message among them. */
+  hides = $state(0);
+  firstHidden = $state("");
   /** Whether a long text is shown in full. */
   showAll = $state(false);
   /** The height when it was last shown. */
   height = 0;
   /** The height to expect until then. */
   estimatedHeight = 0;
+  /** Whether the agent has not read a message yet; the version of the log changes with it. */
+  unread = false;
+  /** Whether a message was sent while the agent was working, so that it belongs to that turn. */
+  joined = false;
   images: string[] = [];
   files: string[] = [];
   args: Fields = {};

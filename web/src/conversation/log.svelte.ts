@@ -16,6 +16,8 @@ import {
 import type { Delta } from "../lib/follow";
 import { now } from "../lib/now";
 import { Item, type Kind } from "./item.svelte";
+import { type Read, readBy } from "./reads";
+import { type Restore, visible, within } from "./restores";
 import { Status } from "./status.svelte";
 import { StreamedText } from "./streamed-text";
 import { tasks } from "./tasks";
@@ -45,23 +47,38 @@ export class Log {
   /** Whether the newest override known says plan mode, and its event. */
   private plan = false;
   private planFrom = 0;
+  /** Messages that the agent had not read at the last event, and where it read others. */
+  private unread: Item[] = [];
+  private reads: Read[] = [];
+  /** Messages that were withdrawn; they may be on a page still to come. */
+  private withdrawn = new Set<number>();
+  /** Restores of the conversation, in order. */
+  private restores: Restore[] = [];
   /** The first event of the page that is being read: calls before it are on a page still to come. */
   private pageFrom = 0;
 
   /** prepend puts a page of older events in front. The server gives them newest first. */
   prepend(page: Event[]): void {
     const made: Item[] = [];
+    const newer = { unread: this.unread, reads: this.reads, first: this.newest === 0 };
+    [this.unread, this.reads] = [[], []];
     this.pageFrom = page.at(-1)?.id ?? 0;
     for (const e of [...page].reverse()) {
       if (e.id >= this.oldest) continue;
       this.fold(e, made);
     }
+    if (!newer.first) {
+      this.readLater(made, newer.reads);
+      this.unread = newer.unread;
+    }
+    this.reads.push(...newer.reads);
     if (page[0]) {
       this.oldest = Math.min(this.oldest, this.pageFrom);
       this.newest = Math.max(this.newest, page[0].id);
     }
     this.items.unshift(...made);
     this.moveStreamToCall();
+    this.hide();
     this.version++;
   }
 
@@ -72,13 +89,17 @@ export class Log {
     this.oldest = Math.min(this.oldest, e.id);
     this.status.note(e);
     this.fold(e, this.items);
+    if (e.kind === "restored") this.hide();
     this.version++;
   }
 
   /** dropOldest drops items to save memory; they are read again when the person scrolls there. */
   dropOldest(count: number): void {
+    // A message that was moved to where it was read is older than what is above it.
+    while (count < this.items.length - 1 && this.items[count]!.joined) count++;
     const dropped = this.items.splice(0, count);
     this.oldest = this.items[0]?.id || this.oldest;
+    this.reads = this.reads.filter((r) => r.id >= this.oldest);
     for (const item of dropped) {
       this.byEvent.delete(item.id);
       this.byCall.delete(item.callId);
@@ -143,9 +164,63 @@ export class Log {
 
   private fold(e: Event, to: Item[]): void {
     for (const m of means(e)) {
+      this.read(m, to);
       const state = stateOf(m);
       if (state) this.stateChanged(m, to, ...state);
       else this.foldOne(m, to);
+    }
+  }
+
+  /** read moves messages that were sent during a turn to where the agent reads them. */
+  private read(e: Event, to: Item[]): void {
+    const read = readBy(e);
+    if (!read) return;
+    this.reads.push(read);
+    for (const item of this.unread) {
+      if (item.id > read.upTo) continue;
+      item.unread = false;
+      if (read.began) continue;
+      item.joined = true;
+      const at = to.lastIndexOf(item);
+      if (at >= 0) this.push(to.splice(at, 1)[0]!, to);
+    }
+    this.unread = this.unread.filter((item) => item.unread);
+  }
+
+  /** readLater is read for messages of an older page that the agent read on a newer one. */
+  private readLater(made: Item[], reads: Read[]): void {
+    for (const item of this.unread) {
+      const read = reads.find((r) => r.id > item.id && r.upTo >= item.id);
+      if (!read) continue;
+      item.unread = false;
+      if (read.began) continue;
+      item.joined = true;
+      made.splice(made.indexOf(item), 1);
+      const at = this.items.findIndex((i) => i.id > read.id);
+      this.items.splice(at < 0 ? this.items.length : at, 0, item);
+    }
+  }
+
+  /** Whether items may be hidden by restores. */
+  get hides(): boolean {
+    return this.restores.length > 0;
+  }
+
+  /** hide marks what restores of the conversation have hidden from the agent. */
+  private hide(): void {
+    if (this.restores.length === 0) return;
+    const seen = visible(this.restores);
+    let by: Item | undefined;
+    for (const item of this.items.toReversed()) {
+      const hidden = item.id !== 0 && !within(seen, item.id);
+      if (!hidden && item.event?.kind === "restored" && item.event.payload.conversation) {
+        by = item;
+        [by.hides, by.firstHidden] = [0, ""];
+      }
+      item.hiddenBy = hidden ? by : undefined;
+      if (!item.hiddenBy || !by) continue;
+      by.hides++;
+      if (item.kind === "user") by.firstHidden = item.text;
     }
   }
 
@@ -187,6 +262,7 @@ export class Log {
         return this.overridden(e, to);
       case "restored":
         this.lastRestored = Math.max(this.lastRestored, e.id);
+        if (e.payload.conversation) this.restored({ id: e.id, action: e.payload.action as Restore["action"], point: e.payload.point });
         return this.addNotice(e, e.kind, "", to);
       case "checked_out":
       case "trust_set":
@@ -248,13 +324,21 @@ export class Log {
     else if (why !== "cancelled" && why !== "owner_lost") this.addNotice(e, retried ? "retry" : "failure", message, to);
   }
 
+  private restored(r: Restore): void {
+    if (!this.restores.some((known) => known.id === r.id)) this.restores = [...this.restores, r].sort((a, b) => a.id - b.id);
+  }
+
   /** withdraw removes messages that the agent never read. */
   private withdraw(messages: number[], to: Item[]): void {
+    for (const id of messages) this.withdrawn.add(id);
+    this.unread = this.unread.filter((i) => !messages.includes(i.id));
     const gone = (i: Item) => i.kind === "user" && messages.includes(i.id);
     for (const list of new Set([to, this.items])) for (let i = list.length - 1; i >= 0; i--) if (gone(list[i]!)) list.splice(i, 1);
   }
 
   private addMessage(e: EventOf<"user_said" | "model_answered" | "model_failed">, kind: Kind, words: string, to: Item[]): void {
+    // It was moved to a newer page, or withdrawn there.
+    if (kind === "user" && (this.byEvent.has(e.id) || this.withdrawn.has(e.id))) return;
     const stream = kind === "agent" && to === this.items ? this.stream : undefined;
     // An answer that was being written stays the same item, so that it does not jump.
     const item = stream ?? new Item(`e${e.id}`, kind, "message", e.id, Date.parse(e.time));
@@ -264,6 +348,9 @@ export class Log {
     if (e.kind === "user_said") {
       item.images = e.payload.images ?? [];
       item.files = e.payload.files ?? [];
+      item.unread = true;
+      this.unread.push(item);
+      this.byEvent.set(e.id, item);
     }
     item.streaming = false;
     if (stream) this.stream = undefined;

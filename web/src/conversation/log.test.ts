@@ -34,7 +34,68 @@ const asked = (id: number) => event(id, "state_changed", { state: "awaiting_user
 const allowed = (id: number, time = at) => event(id, "approval_given", { id: "call_2", approved: true }, time);
 const limited = (id: number) => event(id, "state_changed", { state: "rate_limited" });
 
+const model = (id: number, upTo: number) => event(id, "model_asked", { call: `m${id}`, model: "x", up_to: upTo });
+const withdrawn = (id: number, ...messages: number[]) => event(id, "withdrawn", { messages });
+
 const names = (log: Log) => log.items.map((i) => `${i.kind}:${i.name}:${i.id}`);
+
+/** order are the items by their events. */
+const order = (log: Log) => log.items.map((i) => i.id);
+
+describe("a message that was sent during a turn", () => {
+  const turn = [said(1, "go"), began(2), model(3, 1), said(4, "also"), answered(5, "first"), model(6, 5), answered(7, "second")];
+
+  test("stands where the agent read it", () => {
+    const log = new Log();
+    for (const e of turn.slice(0, 5)) log.append(e);
+    expect(log.items.map((i) => [i.id, i.unread])).toEqual([
+      [1, false],
+      [4, true],
+      [5, false],
+    ]);
+    for (const e of turn.slice(5)) log.append(e);
+    expect(order(log)).toEqual([1, 5, 4, 7]);
+    expect(log.items.map((i) => i.joined)).toEqual([false, false, true, false]);
+  });
+
+  test.each([2, 3, 4, 5, 6])("stands there too if pages are cut behind event %d", (at) => {
+    const log = new Log();
+    log.prepend(turn.slice(at).toReversed());
+    log.prepend(turn.slice(0, at).toReversed());
+    expect(order(log)).toEqual([1, 5, 4, 7]);
+  });
+
+  test("stands at the end of a turn that did not read it", () => {
+    const log = new Log();
+    log.prepend([...turn.slice(0, 5), ended(6, "error", "no"), began(7), model(8, 6), answered(9, "yes")].toReversed());
+    expect(order(log)).toEqual([1, 5, 4, 6, 9]);
+  });
+
+  test("is not read by a call for a title", () => {
+    const log = new Log();
+    for (const e of turn.slice(0, 5)) log.append(e);
+    log.append(event(6, "model_asked", { call: "t", model: "x", up_to: 5, purpose: "title" }));
+    expect(log.items.map((i) => i.unread)).toContain(true);
+  });
+
+  test("is gone if it was withdrawn on a newer page", () => {
+    const log = new Log();
+    log.prepend([withdrawn(5, 4), said(6, "edited"), model(7, 6), answered(8, "ok")].toReversed());
+    log.prepend(turn.slice(0, 4).toReversed());
+    expect(log.items.map((i) => i.text)).toEqual(["go", "edited", "ok"]);
+  });
+
+  test("is there once after older items were dropped and read again", () => {
+    const log = new Log();
+    log.prepend(turn.toReversed());
+    log.dropOldest(1);
+    expect(order(log)).toEqual([5, 4, 7]);
+    log.dropOldest(1);
+    expect(order(log)).toEqual([7]);
+    log.prepend(turn.slice(0, 6).toReversed());
+    expect(order(log)).toEqual([1, 5, 4, 7]);
+  });
+});
 
 describe("the log", () => {
   test("joins a call and its result", () => {

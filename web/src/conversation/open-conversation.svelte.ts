@@ -3,10 +3,12 @@
 import { run } from "../composer/routes";
 import { ApiError } from "../lib/api";
 import { nextTask } from "../lib/next-task";
+import { tabStorage } from "../lib/storage";
 import type { Event } from "../lib/events";
 import { follow } from "../lib/follow";
 import { toasts } from "../lib/toasts.svelte";
 import { FrameQueue } from "./frame-queue";
+import type { Item } from "./item.svelte";
 import { Log } from "./log.svelte";
 import * as routes from "./routes";
 import type { Status } from "./status.svelte";
@@ -14,6 +16,16 @@ import type { Status } from "./status.svelte";
 /** How many items are kept in memory, and how many are dropped at once above that. */
 const maxItems = 4000;
 const dropped = 1000;
+
+/** States outside of turns. In others, a message is queued until the agent reads it. */
+const resting = new Set(["loading", "ready", "awaiting_user_input", "finished", "error", "rejected", "stopped"]);
+
+/** What the compare view shows: the change from the files of another conversation, "" is this one, to those of this one. Event 0 is now. */
+export interface Comparing {
+  event: number;
+  other: string;
+  otherEvent: number;
+}
 
 /** States in which the agent works. */
 export const working = new Set(["running", "loading", "user_confirmed", "user_rejected"]);
@@ -42,6 +54,12 @@ export class OpenConversation {
   choosing = $state(false);
   /** Whether the bar that searches the history is open. */
   searching = $state(false);
+  /** What is being written, kept in this tab. */
+  draft = $state("");
+  /** What a restore put there. */
+  putBack = "";
+  /** What is compared, if the compare view is open. */
+  comparing = $state.raw<Comparing | undefined>();
   /** Attachments of the next message. They are here because on a small screen a look at the workspace removes the form. */
   pictures = $state.raw<{ name: string; url: string }[]>([]);
   files = $state.raw<File[]>([]);
@@ -50,7 +68,29 @@ export class OpenConversation {
   private closed = false;
   private asking: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(readonly id: string) {}
+  constructor(readonly id: string) {
+    this.draft = tabStorage.get(this.draftName) ?? "";
+  }
+
+  /** keepDraft stores what is being written; for $effect, which calls it whenever that changes. */
+  keepDraft(): void {
+    if (this.draft) tabStorage.set(this.draftName, this.draft);
+    else tabStorage.remove(this.draftName);
+  }
+
+  private get draftName(): string {
+    return `deckhand-draft-${this.id}`;
+  }
+
+  /** Whether a turn runs, so that new messages are queued. */
+  get inTurn(): boolean {
+    return !this.stopped && !resting.has(this.status.state);
+  }
+
+  /** queued are the messages that the agent reads after the step in progress. */
+  get queued(): routes.Waiting[] {
+    return this.inTurn ? this.waiting : [];
+  }
 
   /** Whether the conversation is closed until it is started again. */
   get stopped(): boolean {
@@ -59,6 +99,12 @@ export class OpenConversation {
 
   get status(): Status {
     return this.log.status;
+  }
+
+  /** shown are the items of the feed. The queue shows messages that the agent has not read, and a restore what it has hidden. */
+  shown(): Item[] {
+    const { inTurn, log } = this;
+    return log.items.filter((i) => !(inTurn && i.unread) && (!log.hides || !i.hiddenBy || i.hiddenBy.open));
   }
 
   async open(): Promise<void> {
@@ -102,9 +148,20 @@ export class OpenConversation {
   }
 
   private happened(e: Event): void {
+    this.requeue(e);
     this.log.append(e);
     if (e.kind === "overridden") this.loadOverrides();
     if (e.kind === "trust_set") this.loadTrust();
+  }
+
+  /** requeue changes the queue as an event says; the server has the whole of it. */
+  private requeue(e: Event): void {
+    const has = (id: number) => this.waiting.some((m) => m.event_id === id);
+    if (e.kind === "user_said" && this.inTurn && !has(e.id)) {
+      const { text, images } = e.payload;
+      this.waiting = [...this.waiting, { event_id: e.id, content: text, image_urls: images ?? [], said_at: e.time }];
+    } else if (e.kind === "withdrawn") this.waiting = this.waiting.filter((m) => !e.payload.messages?.includes(m.event_id));
+    else if (e.kind === "model_asked" && !e.payload.purpose) this.waiting = this.waiting.filter((m) => m.event_id > e.payload.up_to);
   }
 
   /** loadOverrides loads the model and budget set for this conversation. */

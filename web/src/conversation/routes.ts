@@ -23,7 +23,7 @@ export async function page(id: string, before?: number): Promise<{ events: Event
     reverse: true,
     limit: 100,
     format: "deckhand" as const,
-    exclude_types: "model_asked,recall_asked,replayed",
+    exclude_types: "recall_asked,replayed",
     ...(before === undefined ? {} : { end_id: before - 1 }),
   };
   const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
@@ -119,14 +119,17 @@ export const setTrust = (id: string, trusted: boolean) =>
 export const timeline = (id: string, after: number) =>
   data(api.GET("/api/conversations/{conversation_id}/timeline", { params: { ...path(id), query: { after } } }));
 
-/** restore makes the files, and if asked for the conversation, what they were after an event. */
-export const restore = (id: string, event: number, conversation: boolean) =>
-  data(
-    api.POST("/api/conversations/{conversation_id}/restore", {
-      params: keyed(id),
-      body: { event_id: event, files: true, conversation },
-    }),
-  );
+/** What is restored. */
+export interface Restoring {
+  files: boolean;
+  conversation: boolean;
+}
+
+/** restore makes files, the conversation, or both what they were after an event. */
+export const restore = (id: string, event_id: number, what: Restoring) =>
+  data(api.POST("/api/conversations/{conversation_id}/restore", { params: keyed(id), body: { event_id, ...what } }));
+
+export const checkpoints = (id: string) => data(api.GET("/api/conversations/{conversation_id}/checkpoints", { params: path(id) }));
 
 export const undoRestore = (id: string) => data(api.POST("/api/conversations/{conversation_id}/restore/undo", { params: keyed(id) }));
 export const redoRestore = (id: string) => data(api.POST("/api/conversations/{conversation_id}/restore/redo", { params: keyed(id) }));

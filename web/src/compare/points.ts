@@ -1,0 +1,33 @@
+// The points of a conversation whose files can be compared.
+import { firstLine } from "../conversation/excerpt";
+import { language, t } from "../lib/i18n.svelte";
+import type { Checkpoint } from "./routes";
+
+export interface Point {
+  event: number;
+  name: string;
+}
+
+/** A message of the conversation. */
+export interface Message {
+  id: number;
+  text: string;
+}
+
+const time = (at: string) => new Date(at).toLocaleString(language.code, { dateStyle: "short", timeStyle: "short" });
+
+/** points are the current files, those after each turn that changed some, newest first, and the one that is looked at. */
+export function points(list: Checkpoint[], messages: Message[], looked: number): Point[] {
+  const out = list.toReversed().map(({ event_id: event, time: at }): Point => {
+    const said = messages.findLast((m) => m.id <= event);
+    return {
+      event,
+      name: said ? t("compare.after-message", { message: firstLine(said.text, 40) }) : t("compare.after", { time: time(at) }),
+    };
+  });
+  if (looked > 0 && !out.some((p) => p.event === looked)) {
+    const next = messages.find((m) => m.id === looked + 1);
+    out.unshift({ event: looked, name: next ? t("compare.before", { message: firstLine(next.text, 40) }) : `#${looked}` });
+  }
+  return [{ event: 0, name: t("compare.now") }, ...out];
+}

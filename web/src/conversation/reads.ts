@@ -1,0 +1,25 @@
+// Where the agent reads messages. One that is sent while a turn runs is read with the next model
+// call, or remains for the next turn.
+import type { Event } from "../lib/events";
+
+export interface Read {
+  id: number;
+  /** The last event that is read. */
+  upTo: number;
+  /** Whether a turn began: messages before it were not sent during a turn. */
+  began: boolean;
+}
+
+/** readBy says which messages an event reads. */
+export function readBy(e: Event): Read | undefined {
+  switch (e.kind) {
+    case "turn_began":
+      return { id: e.id, upTo: e.id, began: true };
+    case "model_asked":
+      return e.payload.purpose ? undefined : { id: e.id, upTo: e.payload.up_to, began: false };
+    case "turn_ended":
+    case "stopped":
+    case "failed":
+      return { id: e.id, upTo: e.id, began: false };
+  }
+}

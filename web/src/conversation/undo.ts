@@ -1,0 +1,68 @@
+// Restores: back to before a message, and back again.
+import { ApiError } from "../lib/api";
+import { t } from "../lib/i18n.svelte";
+import { toasts } from "../lib/toasts.svelte";
+import type { Item } from "./item.svelte";
+import type { OpenConversation } from "./open-conversation.svelte";
+import * as routes from "./routes";
+
+/** How many pages are read at most to find the last turn. */
+const mostPages = 50;
+
+/** restoreTo goes back to before the first of some messages. With the conversation, their text goes into the message box if that is empty. */
+export async function restoreTo(conversation: OpenConversation, messages: Item[], what: routes.Restoring): Promise<void> {
+  const [first] = messages;
+  if (!first) return;
+  await conversation.attempt(async () => {
+    const done = await routes.restore(conversation.id, first.id - 1, what);
+    const name = what.conversation ? (what.files ? "both" : "conversation") : "files";
+    toasts.say(t(`conversation.restored-${name}`), "good");
+    if (done.kept?.length) toasts.say(t("conversation.restored-kept", { names: done.kept.join(", ") }), "bad");
+    if (what.conversation && conversation.draft.trim() === "") {
+      conversation.putBack = messages.map((m) => m.text).join("\n\n");
+      conversation.draft = conversation.putBack;
+    }
+  });
+}
+
+/** takeRestoreBack undoes the last restore, or redoes the one that was undone last. */
+export async function takeRestoreBack(conversation: OpenConversation, redo: boolean): Promise<void> {
+  await conversation.attempt(async () => {
+    await (redo ? routes.redoRestore : routes.undoRestore)(conversation.id);
+    // What a restore put into the message box is in the history again.
+    if (!redo && conversation.draft === conversation.putBack) conversation.draft = "";
+  });
+}
+
+/** undoTurn restores files and conversation to before the last turn. */
+export async function undoTurn(conversation: OpenConversation): Promise<void> {
+  const messages = () => conversation.log.items.filter((i) => i.kind === "user" && !i.hiddenBy);
+  const begins = (i: Item) => !i.joined;
+  // A long turn may have begun on an older page.
+  for (let i = 0; i < mostPages && conversation.more && !messages().some(begins); i++) await conversation.older();
+  const said = messages();
+  const from = said.findLastIndex(begins);
+  if (from < 0) return toasts.say(t("composer.nothing-undo"), "bad");
+  await conversation.attempt(async () => {
+    const files = conversation.log.checkpoints || (conversation.more && (await hasCheckpoints(conversation.id)));
+    await restoreTo(conversation, said.slice(from), { files, conversation: true });
+  });
+}
+
+/** redoTurn takes back the last undo, unless the conversation has continued since. */
+export async function redoTurn(conversation: OpenConversation): Promise<void> {
+  const { items, lastRestored } = conversation.log;
+  const since = items.some((i) => i.kind === "user" && i.id > lastRestored);
+  if (lastRestored === 0 || since) return toasts.say(t("composer.nothing-redo"), "bad");
+  await takeRestoreBack(conversation, false);
+}
+
+/** hasCheckpoints says whether the server stored files of this conversation; not all sandbox drivers can. */
+async function hasCheckpoints(id: string): Promise<boolean> {
+  try {
+    return ((await routes.checkpoints(id)).checkpoints ?? []).length > 0;
+  } catch (err) {
+    if (err instanceof ApiError && err.status === 409) return false;
+    throw err;
+  }
+}
