@@ -22,7 +22,7 @@ await play({
     const command = "---\\ndescription: Grease a part\\nargument-hint: [part]\\n---\\n$ echo greased $1";
     const id = await begin(
       "rosa",
-      "$ mkdir -p src .deckhand/commands && printf 'package main\\n\\nfunc helmsman() {}\\n' > src/helm.go && " +
+      "$ mkdir -p src .deckhand/commands 'My Notes' && touch 'My Notes/ship log.txt' && printf 'package main\\n\\nfunc helmsman() {}\\n' > src/helm.go && " +
         `printf -- '${command}' > .deckhand/commands/grease.md && printf 'rea%s' dy`,
     );
     await page.goto(`conversations/${id}`);
@@ -55,6 +55,12 @@ await play({
     await page.keyboard.press("ArrowUp");
     expect((await field(page).inputValue()) === "$ echo greased wheel", `history has ${await field(page).inputValue()}`);
     await page.keyboard.press("Escape");
+    // A name with spaces is quoted, so that its end is known.
+    await field(page).fill("");
+    await page.keyboard.type('see @"ship');
+    await page.getByRole("option", { name: "ship log.txt My Notes/ship log.txt" }).waitFor();
+    await page.keyboard.press("Enter");
+    expect((await field(page).inputValue()) === 'see @"My Notes/ship log.txt" ', `the field has ${await field(page).inputValue()}`);
     await clean(there);
   },
 
@@ -98,22 +104,36 @@ await play({
       await page.keyboard.press("Enter");
       await page.getByText(text === "one" ? "1 queued message" : `queued messages`).waitFor();
     }
-    const queue = page.locator("details ol > li");
+    const queue = page.getByRole("region", { name: /queued message/ }).getByRole("listitem");
     await page.getByText("3 queued messages").waitFor();
+    const said = page.getByRole("article").filter({ has: page.getByRole("heading", { name: "You" }) });
+    const feed = async () => (await said.allInnerTexts()).join(" ");
+    expect(!/\bone\b|\btwo\b|\bthree\b/.test(await feed()), `queued messages are in the feed too: ${await feed()}`);
     await queue.nth(1).getByRole("button", { name: "Edit message" }).click();
     await page.getByRole("textbox", { name: "Edit message" }).fill("zwei");
     await page.keyboard.press("Enter");
     await queue.nth(1).getByText("zwei").waitFor();
     await look(there, "queue", threeWidths);
-    await queue.nth(2).getByRole("button", { name: "Move up" }).click();
+    await queue.nth(2).getByRole("button", { name: "Move up" }).focus();
+    await page.keyboard.press("Enter");
+    await queue.nth(1).getByText("three").waitFor();
+    await page.keyboard.press("Alt+ArrowUp");
+    await queue.nth(0).getByText("three").waitFor();
+    await page.keyboard.press("Alt+ArrowDown");
     await queue.nth(1).getByText("three").waitFor();
     await queue.nth(0).getByRole("button", { name: "Delete message" }).click();
     await page.getByText("2 queued messages").waitFor();
-    await queue.nth(1).getByRole("button", { name: "Send now" }).click();
+    await page.getByRole("button", { name: "Send all now" }).click();
     await page.getByText("2 queued messages").waitFor({ state: "hidden" });
-    const said = page.getByRole("article").filter({ has: page.getByRole("heading", { name: "You" }) });
-    const words = (await said.allInnerTexts()).join(" ");
-    expect(/zwei.*three/s.test(words) && !/\bone\b|\btwo\b/.test(words), `the feed has ${words}`);
+    await said.filter({ hasText: "three" }).waitFor();
+    const words = await feed();
+    expect(/three.*zwei/s.test(words) && !/\bone\b|\btwo\b/.test(words), `the feed has ${words}`);
+    expect(words.match(/zwei/g).length === 1, `a message is there twice: ${words}`);
+    const all = (await page.getByRole("article").allInnerTexts()).join(" ");
+    expect(/These words.*three.*zwei/s.test(all), `the messages stand before the answer that did not know them: ${all}`);
+    await page.reload();
+    await said.filter({ hasText: "zwei" }).waitFor();
+    expect(/Talk.*three.*zwei/s.test(await feed()), `after a reload the feed has ${await feed()}`);
     expect((await page.getByText("Paused", { exact: true }).count()) === 0, "sending now looks like a pause");
     await page.getByRole("button", { name: "Stop" }).click();
     await state(page, "Stopped");
@@ -125,8 +145,9 @@ await play({
     // The policy of the frame stops what the second diagram tries.
     const there = await enter("rosa", { expected: [/inline event handler violates/] });
     const { page } = there;
-    const id = await begin("rosa", "    indented **text**\n  - as it is");
-    await page.goto(`conversations/${id}`);
+    await page.goto("");
+    await page.getByRole("textbox", { name: "Task" }).fill("\n    indented **text**\n  - as it is\n");
+    await page.getByRole("button", { name: /^Start/ }).click();
     await page.locator("math").nth(1).waitFor();
     await page.locator("img.diagram").nth(1).waitFor();
     const sizes = await page.locator("img.diagram").evaluateAll((list) => list.map((i) => [i.naturalWidth, i.naturalHeight, i.complete]));
@@ -141,7 +162,7 @@ await play({
       .locator("p")
       .first()
       .evaluate((p) => [p.textContent, getComputedStyle(p).whiteSpace]);
-    expect(mine[0].includes("indented **text**\n  - as it is") && mine[1].startsWith("pre"), `the message is ${JSON.stringify(mine)}`);
+    expect(mine[0].includes("    indented **text**\n  - as it is") && mine[1].startsWith("pre"), `the message is ${JSON.stringify(mine)}`);
     expect((await page.getByText("System prompt").count()) === 0, "the system prompt is in the feed");
     await look(there, "drawn", threeWidths);
     await clean(there);
@@ -162,6 +183,89 @@ await play({
     await clean(there);
   },
 
+  async "turns are undone and redone, with and without file changes"() {
+    await settle("rosa");
+    const there = await enter("rosa");
+    const { page } = there;
+    const id = await begin("rosa", "Who are you?");
+    await page.goto(`conversations/${id}`);
+    await shown(page, "You said:");
+    await state(page, "Done");
+    const main = page.locator("#main");
+    const message = (text) => page.getByRole("article").filter({ has: page.getByRole("heading", { name: "You" }), hasText: text });
+    // Of a turn without file changes, the conversation is restored.
+    await message("Who are you?").hover();
+    await message("Who are you?").getByRole("button", { name: "Message actions" }).click();
+    await page.getByRole("menuitem", { name: "Restore conversation to before this message" }).click();
+    await page.getByText("Restored to before “Who are you?”").waitFor();
+    await page.waitForFunction(() => document.querySelector("form textarea")?.value === "Who are you?");
+    expect((await message("Who are you?").count()) === 0, "what was restored is still in the feed");
+    await main.getByRole("button", { name: "Undo", exact: true }).click();
+    await message("Who are you?").waitFor();
+    expect((await field(page).inputValue()) === "", "the message is still in the box");
+
+    for (const text of ["$ echo first > kept; echo fi' 'rst", "$ echo second > kept; echo sec' 'ond"]) {
+      await field(page).fill(text);
+      await page.keyboard.press("Enter");
+      await shown(page, text.includes("first") ? "fi rst" : "sec ond");
+      await state(page, "Done");
+    }
+    const kept = async () => (await call("rosa", "GET", `/api/conversations/${id}/select-file?file=kept`)).code.trim();
+    const checkpoints = async () => (await call("rosa", "GET", `/api/conversations/${id}/checkpoints`)).checkpoints.length;
+    for (let i = 0; i < 600 && (await checkpoints()) < 2; i++) await new Promise((go) => setTimeout(go, 50));
+    await field(page).fill("/undo");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Enter");
+    await page.getByText(/Restored to before “\$ echo second/).waitFor();
+    await page.waitForFunction(() => document.querySelector("form textarea")?.value.startsWith("$ echo second"));
+    expect((await kept()) === "first", `undone: ${await kept()}`);
+    expect((await main.getByText("sec ond").count()) === 0, "the turn is still in the feed");
+    // The notice of a restore must not be in the way of the next message.
+    const send = await page.getByRole("button", { name: "Send" }).boundingBox();
+    const top = await page.evaluate(
+      ([x, y]) => document.elementFromPoint(x, y)?.closest("button")?.title,
+      [send.x + send.width / 2, send.y + send.height / 2],
+    );
+    expect(top === "Send", `above the Send button is ${top}`);
+    await look(there, "undone", threeWidths);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await main.getByRole("button", { name: "Show", exact: true }).click();
+    await shown(page, "sec ond");
+    await look(there, "undone-shown", threeWidths);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.reload();
+    await page.getByText(/Restored to before “\$ echo second/).waitFor();
+    expect((await main.getByText("sec ond").count()) === 0, "the turn is in the feed again after a reload");
+    await field(page).fill("/redo");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Enter");
+    await shown(page, "sec ond");
+    expect((await kept()) === "second", `redone: ${await kept()}`);
+    expect((await message("echo second").count()) === 1, "the message is not there once");
+
+    // Two points, and two forks.
+    await message("echo second").hover();
+    await message("echo second").getByRole("button", { name: "Message actions" }).click();
+    await page.getByRole("menuitem", { name: "Compare files before this message with now" }).click();
+    const dialog = page.getByRole("dialog", { name: "Compare files" });
+    await dialog.getByText("1 file changed").waitFor();
+    await dialog.locator(".cm-content").getByText("second", { exact: true }).first().waitFor();
+    await dialog.locator(".cm-content").getByText("first", { exact: true }).first().waitFor();
+    await look(there, "compare", threeWidths.slice(0, 2));
+    await dialog.getByRole("combobox", { name: "Point in time of the other side" }).selectOption("Now");
+    await dialog.getByText("No differences").waitFor();
+    await page.keyboard.press("Escape");
+    await message("echo second").hover();
+    await message("echo second").getByRole("button", { name: "Message actions" }).click();
+    await page.getByRole("menuitem", { name: "Fork from here" }).click();
+    await page.getByText("Copied from another conversation").waitFor();
+    await page.getByRole("button", { name: "Compare with original" }).click();
+    await dialog.getByText(/file changed|No differences/).waitFor();
+    await dialog.getByRole("button", { name: /^Compare with…: / }).click();
+    await look(there, "compare-fork", [[390, "dark"]]);
+    await clean(there);
+  },
+
   async "the sidebar leads to other conversations, and the search into this one"() {
     await settle("sven");
     const there = await enter("sven");
@@ -169,6 +273,8 @@ await play({
     await page.goto("");
     await page.locator("[data-new-task]").waitFor(); // from now on this browser knows what is new
     const other = await begin("sven", "Mend the sail, will you?");
+    let streams = 0;
+    page.on("request", (r) => r.url().includes("/api/conversations/stream") && streams++);
     const id = await begin("sven", "$ printf 'the need%s is here' le");
     await page.setViewportSize({ width: 1440, height: 900 });
     await page.goto(`conversations/${id}`);
@@ -177,6 +283,13 @@ await play({
     await bar.getByRole("link", { name: /Mend the sail.*Unread/ }).waitFor();
     await shown(page, "the needle is here");
     await look(there, "sidebar", threeWidths.slice(0, 1));
+    // Rows that change come over the stream that is open: they begin no other.
+    const before = streams;
+    for (const title of ["Mend the mast", "Mend the keel", "Mend the sail"]) {
+      await call("sven", "PATCH", `/api/conversations/${other}`, { title });
+      await bar.getByRole("link", { name: new RegExp(title) }).waitFor();
+    }
+    expect(before === 1 && streams === 1, `the sidebar opened ${before}, then ${streams} streams`);
     await page.getByRole("button", { name: "Conversation menu" }).click();
     await page.getByRole("menuitem", { name: "Search this conversation" }).click();
     await page.getByRole("searchbox", { name: "Search this conversation" }).fill("needle");

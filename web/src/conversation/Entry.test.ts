@@ -103,6 +103,7 @@ describe("a restore of the conversation", () => {
     expect(ids()).toEqual([6]);
     conversation.log.append(restored(7, "undo", 3));
     expect(ids()).toEqual([4, 5, 7]);
+    expect(conversation.shown()[2]!.hides).toBe(0);
   });
 });
 

@@ -218,7 +218,7 @@ export class Log {
         [by.hides, by.firstHidden] = [0, ""];
       }
       item.hiddenBy = hidden ? by : undefined;
-      if (!item.hiddenBy || !by) continue;
+      if (!item.hiddenBy || !by || item.event?.kind === "restored") continue; // a restore that was undone is no loss
       by.hides++;
       if (item.kind === "user") by.firstHidden = item.text;
     }

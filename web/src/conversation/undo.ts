@@ -15,8 +15,7 @@ export async function restoreTo(conversation: OpenConversation, messages: Item[]
   if (!first) return;
   await conversation.attempt(async () => {
     const done = await routes.restore(conversation.id, first.id - 1, what);
-    const name = what.conversation ? (what.files ? "both" : "conversation") : "files";
-    toasts.say(t(`conversation.restored-${name}`), "good");
+    if (!what.conversation) toasts.say(t("conversation.restored-files"), "good"); // otherwise the feed is another one
     if (done.kept?.length) toasts.say(t("conversation.restored-kept", { names: done.kept.join(", ") }), "bad");
     if (what.conversation && conversation.draft.trim() === "") {
       conversation.putBack = messages.map((m) => m.text).join("\n\n");
