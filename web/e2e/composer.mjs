@@ -22,7 +22,8 @@ await play({
     const command = "---\\ndescription: Grease a part\\nargument-hint: [part]\\n---\\n$ echo greased $1";
     const id = await begin(
       "rosa",
-      "$ mkdir -p src .deckhand/commands 'My Notes' && touch 'My Notes/ship log.txt' && printf 'package main\\n\\nfunc helmsman() {}\\n' > src/helm.go && " +
+      "$ mkdir -p src .deckhand/commands 'My Notes' && touch 'My Notes/ship log.txt' && " +
+        "printf 'package main\\n\\nfunc helmsman() {}\\n' > src/helm.go && " +
         `printf -- '${command}' > .deckhand/commands/grease.md && printf 'rea%s' dy`,
     );
     await page.goto(`conversations/${id}`);

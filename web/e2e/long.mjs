@@ -32,7 +32,7 @@ await play({
     await there.page.goto("");
     await there.page.getByRole("textbox", { name: "Task" }).waitFor();
     await there.page.evaluate(() => new Promise((done) => requestIdleCallback(done)));
-    expect(bytes > 10_000 && bytes < 300_000, `it loads ${bytes} bytes`);
+    expect(bytes > 10_000 && bytes < 160_000, `it loads ${bytes} bytes`);
     say({ figure: `the home page loads ${bytes} bytes` });
     await clean(there);
   },
@@ -96,7 +96,7 @@ await play({
         await page.locator("#main").getByText("echo 9998").first().waitFor();
         await page.evaluate(() => new Promise((done) => requestIdleCallback(done)));
       }),
-      100,
+      50,
       "ms",
     );
     const history = page.getByRole("region", { name: "Conversation history" });
@@ -110,7 +110,7 @@ await play({
           for (const text of await page.locator(`[role="article"]`).evaluateAll((all) => all.map((e) => e.textContent))) seen.add(text);
         }
       }),
-      100,
+      50,
       "ms",
     );
     expect(seen.size > 50, `only ${seen.size} things were seen on the way up`);

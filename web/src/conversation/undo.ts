@@ -9,7 +9,7 @@ import * as routes from "./routes";
 /** How many pages are read at most to find the last turn. */
 const mostPages = 50;
 
-/** restoreTo goes back to before the first of some messages. With the conversation, their text goes into the message box if that is empty. */
+/** restoreTo goes back to before the first of some messages. With the conversation, their text goes into the empty message box. */
 export async function restoreTo(conversation: OpenConversation, messages: Item[], what: routes.Restoring): Promise<void> {
   const [first] = messages;
   if (!first) return;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 
-import { type Conversation, fits, order, stateOf, withPage, withRow, without } from "./conversation-rows";
+import { t } from "../lib/i18n.svelte";
+import { type Conversation, fits, grouped, headings, order, stateOf, withPage, withRow, without } from "./conversation-rows";
 
 const all = { query: "", status: "" } as const;
 
@@ -78,4 +79,33 @@ describe("stateOf", () => {
   ] as const)("%s, %s", (status, agent_state, error_id, expected) =>
     expect(stateOf(row("a", 1, { status, agent_state, error_id }))).toBe(expected),
   );
+});
+
+describe("grouped", () => {
+  const at = (id: string, minute: number, more: Partial<Conversation>) =>
+    row(id, 1, { last_updated_at: `2026-01-02T15:0${minute}:00Z`, status: "RUNNING", ...more } as never);
+  const rows = [
+    at("idle", 1, { agent_state: "awaiting_user_input" }),
+    at("done", 4, { agent_state: "finished" }),
+    at("asks", 2, { agent_state: "awaiting_user_input", reason: "question" }),
+    at("risky", 3, { agent_state: "awaiting_user_confirmation" }),
+    at("works", 5, { agent_state: "running" }),
+    at("limited", 6, { agent_state: "rate_limited" }),
+    at("refused", 7, { agent_state: "rejected" }),
+    at("broken", 2, { status: "STOPPED", agent_state: "error", error_id: "STATUS$ERROR" }),
+    at("rests", 2, { agent_state: "paused" }),
+    at("closed", 2, { status: "STOPPED", agent_state: "awaiting_user_input" }),
+  ];
+
+  it("puts what waits for the person first, and the newest first in each group", () => {
+    expect(grouped(rows).map(({ group, rows }) => [t(`state.${headings[group]}`), ids(rows)])).toEqual([
+      ["Needs approval", "risky"],
+      ["Question", "asks"],
+      ["Failed", "refused broken"],
+      ["Working", "limited works"],
+      ["Done", "done idle"],
+      ["Paused", "rests"],
+      ["Stopped", "closed"],
+    ]);
+  });
 });

@@ -74,6 +74,17 @@ const groupOf: Record<string, Group> = {
   stopped: "stopped",
 };
 
+/** headings are the states that name the groups; a row whose state has another name says it itself. */
+export const headings: Record<Group, string> = {
+  approval: "awaiting_user_confirmation",
+  question: "question",
+  failed: "error",
+  working: "running",
+  done: "awaiting_user_input",
+  paused: "paused",
+  stopped: "stopped",
+};
+
 /** grouped puts rows into groups by their state, each with what changed last first. */
 export function grouped(rows: Conversation[]): { group: Group; rows: Conversation[] }[] {
   const by = new Map<Group, Conversation[]>(groups.map((g) => [g, []]));
