@@ -18,7 +18,10 @@ async function longest(page, what) {
   const main = events.filter((e) => e.name === "thread_name" && e.args.name === "CrRendererMain").map((e) => `${e.pid} ${e.tid}`);
   const tasks = events.filter((e) => e.name === "RunTask" && e.ph === "X" && main.includes(`${e.pid} ${e.tid}`));
   expect(tasks.length > 0, "the trace has no task");
-  return Math.max(...tasks.map((e) => e.dur)) / 1000;
+  const top = tasks.reduce((a, b) => (b.dur > a.dur ? b : a));
+  // On a busy machine a task is long because it waits for a processor.
+  say({ figure: `the longest task took ${Math.round((top.tdur ?? top.dur) / 1000)} ms of processor time` });
+  return top.dur / 1000;
 }
 
 await play({
