@@ -10,7 +10,8 @@ type Command struct {
 	Name         string  `json:"name" doc:"Name of the command, without the slash. dir:name for a file in a folder."`
 	Description  string  `json:"description"`
 	ArgumentHint string  `json:"argument_hint" doc:"Arguments as shown to users, such as [number]."`
-	File         *string `json:"file" doc:"File of the command, relative to the repository; null for a built-in command."`
+	Source       string  `json:"source" enum:"builtin,settings,repository" doc:"Where the command comes from. If a file in the repository has the name of another command, its name starts with repo:."`
+	File         *string `json:"file" doc:"File of the command, relative to the repository; null for other commands."`
 }
 
 // RunCommand is the body of POST …/commands.
@@ -19,6 +20,27 @@ type RunCommand struct {
 	Arguments Opt[string]   `json:"arguments,omitzero" maxLength:"1048576" doc:"Arguments, separated by spaces. Quotes keep words together."`
 	ImageURLs Opt[[]string] `json:"image_urls,omitzero" maxItems:"50" doc:"Images of the message: http(s) or data:image URLs."`
 	FileURLs  Opt[[]string] `json:"file_urls,omitzero" maxItems:"50" doc:"Files of the message, as paths in the workspace."`
+}
+
+// OwnCommands is the response of GET /api/commands.
+type OwnCommands struct {
+	Commands []OwnCommand `json:"commands" doc:"Your own commands, sorted by name."`
+}
+
+// OwnCommand is a slash command in the settings of a user.
+type OwnCommand struct {
+	Name string `json:"name" doc:"Name of the command, without the slash."`
+	Text string `json:"text" doc:"Markdown, with optional front matter (description, argument-hint). $ARGUMENTS stands for all arguments, $1 to $9 for single ones."`
+}
+
+// SetOwnCommand is the body of PUT /api/commands/{name}.
+type SetOwnCommand struct {
+	Text string `json:"text" maxLength:"65536" doc:"Markdown, with optional front matter (description, argument-hint). $ARGUMENTS stands for all arguments, $1 to $9 for single ones."`
+}
+
+// Compact is the body of POST …/compact.
+type Compact struct {
+	Instructions Opt[string] `json:"instructions,omitzero" maxLength:"4000" doc:"What the summary should keep or leave out."`
 }
 
 // Mentions is the response of GET …/mentions.

@@ -3,21 +3,17 @@ package agent
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"deckhand/internal/agent/summary"
 	"deckhand/internal/clip"
-	"deckhand/internal/gitprovider"
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
 )
-
-//go:embed summary.md
-var summaryPrompt string
 
 // When the history is shortened, and to what.
 const (
@@ -152,23 +148,56 @@ func (l *Loop) condense(ctx context.Context, w *worker, st session.State, p Prof
 	w.condensed++
 	event := session.Condensed{From: oldest(t.messages[from:to]), To: oldest(t.messages[to:]) - 1}
 	if !p.Condense {
-		event.Summary = digest(t.messages[from:to], plainLimit)
+		event.Summary = digest(t.messages[from:to], summary.PlainLimit)
 		return l.condensed(ctx, w, event)
 	}
-	return l.summarise(ctx, w, p.with(p.Small), p, t.messages[from:to], event)
+	return l.summarise(ctx, w, p.with(p.Small), p, t.messages[from:to], event, nil)
 }
 
-// plainLimit is how many bytes a summary without a model may have.
-const plainLimit = 8 << 10
+// compact condenses the history because the user asked for it: all but the first and the latest message.
+func (l *Loop) compact(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
+	if err := t.advance(ctx, l.Log, st); err != nil {
+		return st, err
+	}
+	if !t.canCondense() {
+		return l.uncompacted(ctx, w, "There is nothing to compact yet.")
+	}
+	w.condensed++
+	from, to := t.middle(0)
+	event := session.Condensed{From: oldest(t.messages[from:to]), To: oldest(t.messages[to:]) - 1}
+	return l.summarise(ctx, w, p.with(p.Small), p, t.messages[from:to], event, st.Compact)
+}
+
+// uncompacted says why the user's request was not carried out, after what rules record.
+func (l *Loop) uncompacted(ctx context.Context, w *worker, why string, rules ...func(session.State) ([]session.Payload, error)) (session.State, error) {
+	st, err := l.update(ctx, w, append(rules, func(s session.State) ([]session.Payload, error) {
+		if s.Claim != w.claim {
+			return nil, session.ErrNotOwner
+		}
+		return []session.Payload{session.Noted{ID: session.NoteCompactFailed, Message: "The conversation was not compacted: " + why, Error: true}}, nil
+	})...)
+	if err != nil {
+		return l.left(ctx, w, err)
+	}
+	return st, nil
+}
+
+// Compactable reports whether there is something to condense in the conversation.
+func (l *Loop) Compactable(ctx context.Context, st session.State) (bool, error) {
+	t := newTranscript(st.ID)
+	err := t.advance(ctx, l.Log, st)
+	t.close(st.Last) // calls in progress have results by the time
+	return t.canCondense(), err
+}
 
 // summarise asks a model for the summary, with money reserved as for any call. If it is not the conversation's and fails,
-// that one is asked.
-func (l *Loop) summarise(ctx context.Context, w *worker, p, main Profile, old []entry, event session.Condensed) (session.State, error) {
+// that one is asked. If that fails, a digest is the summary, unless the user asked for one.
+func (l *Loop) summarise(ctx context.Context, w *worker, p, main Profile, old []entry, event session.Condensed, asked *session.CompactAsked) (session.State, error) {
 	limit := 200 << 10
 	if p.Info.Window > 0 {
 		limit = int(p.Info.Window) * bytesPerToken / 2
 	}
-	req := llm.Request{Model: p.ModelName, System: strings.TrimSpace(summaryPrompt), MaxOutput: min(answerLimit(p.Info), 4096), Conversation: string(w.id),
+	req := llm.Request{Model: p.ModelName, System: summary.Prompt(asked), MaxOutput: min(answerLimit(p.Info), 4096), Conversation: string(w.id),
 		Messages: []llm.Message{{Role: llm.User, Text: digest(old, limit>>(w.condensed-1))}}}
 	worst := cost(llm.Price{Input: max(p.Info.Price.Input, p.Info.Price.CacheWrite), Output: p.Info.Price.Output},
 		llm.Usage{Input: int64(len(req.System)+len(req.Messages[0].Text)) + 1000, Output: req.MaxOutput})
@@ -183,8 +212,11 @@ func (l *Loop) summarise(ctx context.Context, w *worker, p, main Profile, old []
 		return l.Sessions.Load(ctx, w.id)
 	}
 	var over *session.BudgetError
+	if errors.As(err, &over) && asked != nil {
+		return l.uncompacted(ctx, w, over.Error())
+	}
 	if errors.As(err, &over) { // there is no money for a summary; there may be for going on
-		event.Summary = digest(old, plainLimit)
+		event.Summary = digest(old, summary.PlainLimit)
 		return l.condensed(ctx, w, event)
 	}
 	if err != nil {
@@ -203,19 +235,24 @@ func (l *Loop) summarise(ctx context.Context, w *worker, p, main Profile, old []
 		return l.left(ctx, w, err)
 	case err != nil:
 		e := failure(err)
-		event.Summary = digest(old, plainLimit)
+		event.Summary = digest(old, summary.PlainLimit)
 		failed := func(s session.State) ([]session.Payload, error) {
 			return s.AskFailed(w.claim, call, string(e.Class), p.mask(e.Message), spent(e, s.Reserved), false)
 		}
-		if p.ModelName == main.ModelName {
+		switch {
+		case p.ModelName != main.ModelName:
+			if _, err = l.update(ctx, w, failed); err == nil {
+				return l.summarise(ctx, w, main, main, old, event, asked)
+			}
+		case asked != nil:
+			return l.uncompacted(ctx, w, p.mask(e.Message), failed)
+		default:
 			st, err = l.update(ctx, w, failed, condensing(w, event))
-		} else if _, err = l.update(ctx, w, failed); err == nil {
-			return l.summarise(ctx, w, main, main, old, event)
 		}
 	default:
 		event.Summary = p.mask(strings.TrimSpace(a.text))
 		if event.Summary == "" {
-			event.Summary = digest(old, plainLimit)
+			event.Summary = digest(old, summary.PlainLimit)
 		}
 		answered := session.ModelAnswered{Call: call, Text: event.Summary, Purpose: session.ForSummary, Cost: cost(p.Info.Price, a.done.Usage), Usage: session.Usage(a.done.Usage)}
 		st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.Answered(w.claim, answered) }, condensing(w, event))
@@ -239,64 +276,18 @@ func condensing(w *worker, event session.Condensed) func(session.State) ([]sessi
 		if s.Claim != w.claim {
 			return nil, session.ErrNotOwner
 		}
-		event.Summary = withRequests(event.Summary, s.Requests)
+		event.Summary = summary.WithRequests(event.Summary, s.Requests)
 		return []session.Payload{event}, nil
 	}
 }
 
-// withRequests makes sure that a summary names the conversation's pull requests:
-// what has become of them is asked for long after they were opened.
-func withRequests(summary string, all []session.RequestOpened) string {
-	var lines []string
-	for _, r := range all {
-		if line := fmt.Sprintf("- %s: %s (%s into %s)", gitprovider.RequestName(r.Provider, r.Repository, r.Number), r.URL, r.Source, r.Target); !strings.Contains(summary, line) {
-			lines = append(lines, line)
-		}
-	}
-	if len(lines) == 0 {
-		return summary
-	}
-	return strings.TrimSpace(summary + "\n\nPull requests of this conversation:\n" + strings.Join(lines, "\n"))
-}
-
-// digest writes messages down one after the other in at most limit bytes, more
-// or less. A summary of what came before them gets half of it, for it stands for
-// the most; each other gets its share, and what is too long loses its middle.
+// digest writes messages down one after the other in at most limit bytes, more or less.
 func digest(old []entry, limit int) string {
-	var b strings.Builder
-	if len(old) > 0 && old[0].summary {
-		b.WriteString(clip.Middle(described(old[0]), limit/2) + "\n")
-		old, limit = old[1:], limit-b.Len()
+	list := make([]summary.Message, len(old))
+	for i := range old {
+		list[i] = summary.Message{Message: &old[i].Message, Summary: old[i].summary}
 	}
-	share := max(limit/max(len(old), 1), 80)
-	if most := max(limit/share, 1); len(old) > most {
-		fmt.Fprintf(&b, "[%d older messages are left out]\n", len(old)-most)
-		old = old[len(old)-most:]
-	}
-	for _, m := range old {
-		b.WriteString(clip.Middle(described(m), share-1) + "\n")
-	}
-	return b.String()
-}
-
-// described is a message in words, with who it is of.
-func described(m entry) string {
-	text := m.Text
-	for _, c := range m.Calls {
-		text += fmt.Sprintf("\n[calls %s %s]", c.Name, c.Args)
-	}
-	if n := len(m.Images); n > 0 {
-		text += fmt.Sprintf("\n[with %d images]", n)
-	}
-	switch {
-	case m.summary:
-		return "[Summary of what came before] " + strings.TrimPrefix(text, summaryIntro)
-	case m.Role == llm.User:
-		return "[User] " + text
-	case m.Role == llm.Assistant:
-		return "[Agent] " + text
-	}
-	return "[Result] " + text
+	return summary.Digest(list, limit)
 }
 
 // smallText is what is never cut.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"deckhand/internal/agent/summary"
 	"deckhand/internal/clip"
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
@@ -312,13 +313,10 @@ func (t *transcript) replace(p session.Condensed) {
 	case pictured > from:
 		pictured = from
 	}
-	summary := entry{number: p.From, summary: true, Message: llm.Message{Role: llm.User, Text: summaryIntro + p.Summary}}
+	short := entry{number: p.From, summary: true, Message: llm.Message{Role: llm.User, Text: summary.Intro + p.Summary}}
 	t.pictured = pictured
-	t.rewrite(slices.Concat(t.messages[:from], []entry{summary}, t.messages[to:]))
+	t.rewrite(slices.Concat(t.messages[:from], []entry{short}, t.messages[to:]))
 }
-
-// summaryIntro stands before every summary.
-const summaryIntro = "[From the system that runs you, not from the user] The history from here on was too long and is replaced by this summary:\n"
 
 // settle shows what was held back during a call.
 func (t *transcript) settle() {

@@ -398,6 +398,8 @@ func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profi
 		return l.endOver(ctx, w)
 	case st.InTurn && len(st.Announced) > 0:
 		return l.callNext(ctx, w, p)
+	case st.Compact != nil:
+		return l.compact(ctx, w, st, p, t)
 	case st.Replaying():
 		return l.replay(ctx, w, st, p, t)
 	case st.InTurn, st.Ready && (st.Pending() || st.Again):

@@ -78,6 +78,13 @@ func (s *Service) firstWords(ctx context.Context, st session.State, user, messag
 	})
 }
 
+// Compact asks the agent to replace the history by a summary. The loop does it when no step is in progress.
+func (s *Service) Compact(ctx context.Context, user string, id session.ID, instructions string) (session.State, error) {
+	return s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
+		return st.AskCompact(session.CompactAsked{Instructions: instructions})
+	})
+}
+
 // Type runs a command of the user in the conversation's shell.
 func (s *Service) Type(ctx context.Context, user string, id session.ID, command string) error {
 	_, err := s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) { return st.Type(command) })

@@ -39,6 +39,9 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"note": w.person(func(*rapid.T, session.State) ([]session.Payload, error) {
 			return []session.Payload{session.Noted{ID: "x"}}, nil
 		}),
+		"compact": w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) {
+			return s.AskCompact(session.CompactAsked{Instructions: "keep the plan"})
+		}),
 		"egress": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
 			return s.SetEgress(session.EgressSet{Mode: rapid.SampledFrom([]string{"open", "off"}).Draw(t, "mode")})
 		}),

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Apply is the fold. It is total: any event on any state gives a state and
-// never panics, because a damaged log must be looked at, not crashed on.
+// Apply is the fold. It is total: any event on any state gives a state and never panics, because a damaged log must be looked at, not crashed on.
 // Whether an event may follow is Check's business.
 func (s State) Apply(e Event) State {
 	s.Last = e.Number
@@ -84,6 +83,14 @@ func (s State) Apply(e Event) State {
 		s = s.applyTool(e)
 	case CommandTyped, CommandEnded:
 		s = s.applyTyped(e)
+	case CompactAsked:
+		s.Compact = &p
+	case Condensed:
+		s.Compact = nil
+	case Noted:
+		if p.ID == NoteCompactFailed {
+			s.Compact = nil
+		}
 	case StateChanged:
 		s.Agent, s.Reason = p.State, p.Reason
 	case TurnEnded:
@@ -249,7 +256,7 @@ func (s State) endTurn(upTo int64) State {
 
 // release takes the session from its owner: the next start claims it anew.
 func (s State) release() State {
-	s.Claim, s.ClaimedBy, s.Ready, s.Up, s.Step = 0, "", false, false, ""
+	s.Claim, s.ClaimedBy, s.Ready, s.Up, s.Step, s.Compact = 0, "", false, false, "", nil
 	return s
 }
 

@@ -12,7 +12,7 @@ func (s State) Check(p Payload) error {
 		return s.no(p, "nothing follows deleted")
 	}
 	switch p := p.(type) {
-	case Created, Briefed, Noted, Titled, EgressSet, RecallAsked, Recalled:
+	case Created, Briefed, Noted, Titled, EgressSet, RecallAsked, Recalled, CompactAsked:
 		return nil
 	case Checkpointed, Restored:
 		return s.checkRestore(p)
@@ -81,7 +81,7 @@ func (s State) checkWork(p Payload) error {
 		}
 	case ModelAsked:
 		switch {
-		case s.InTurn == (p.Purpose == ForTitle) || s.Paused:
+		case s.InTurn == (p.Purpose == ForTitle) && (s.Compact == nil || p.Purpose != ForSummary) || s.Paused:
 			return s.no(p, "the model is asked within a turn")
 		case len(s.Open) > 0 || len(s.Announced) > 0:
 			return s.no(p, "every tool call has its result before the model is asked again")

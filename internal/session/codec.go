@@ -42,6 +42,7 @@ const (
 	KindApprovalAsked  Kind = "approval_asked"
 	KindApprovalGiven  Kind = "approval_given"
 	KindCondensed      Kind = "condensed"
+	KindCompactAsked   Kind = "compact_asked"
 	KindStateChanged   Kind = "state_changed"
 	KindTurnEnded      Kind = "turn_ended"
 	KindPauseRequested Kind = "pause_requested"
@@ -92,6 +93,7 @@ func (CommandEnded) Kind() Kind   { return KindCommandEnded }
 func (ApprovalAsked) Kind() Kind  { return KindApprovalAsked }
 func (ApprovalGiven) Kind() Kind  { return KindApprovalGiven }
 func (Condensed) Kind() Kind      { return KindCondensed }
+func (CompactAsked) Kind() Kind   { return KindCompactAsked }
 func (StateChanged) Kind() Kind   { return KindStateChanged }
 func (TurnEnded) Kind() Kind      { return KindTurnEnded }
 func (PauseRequested) Kind() Kind { return KindPauseRequested }
@@ -120,7 +122,7 @@ func Payloads() []Payload {
 	return []Payload{
 		Created{}, UserSaid{}, Withdrawn{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, TrustSet{}, SetUpBegan{}, HookSet{}, EgressSet{}, Overridden{}, Checkpointed{}, Restored{}, Briefed{},
 		RecallAsked{}, Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
-		ModelFailed{}, ToolCalled{}, ToolReturned{}, CommandTyped{}, CommandEnded{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
+		ModelFailed{}, ToolCalled{}, ToolReturned{}, CommandTyped{}, CommandEnded{}, ApprovalAsked{}, ApprovalGiven{}, CompactAsked{}, Condensed{}, StateChanged{},
 		TurnEnded{}, PauseRequested{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Imported{}, Deleted{},
 	}
 }

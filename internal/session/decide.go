@@ -249,7 +249,7 @@ func (s State) AskModel(claim int64, a ModelAsked, budget *Money) ([]Payload, er
 	if err := s.owned(claim); err != nil {
 		return nil, err
 	}
-	if !s.InTurn || s.Paused || s.Pausing {
+	if !s.InTurn && (s.Compact == nil || a.Purpose != ForSummary) || s.Paused || s.Pausing {
 		return nil, fmt.Errorf("%w: no turn is in progress", ErrRefused)
 	}
 	if err := s.affords(a, budget); err != nil {

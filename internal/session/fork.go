@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,15 +149,7 @@ func (s State) settleAsCopy(now State, f Fork) []Payload {
 	if now.Overrides != s.Overrides {
 		out = append(out, now.Overrides)
 	}
-	return append(out, Titled{Title: f.title(now), ByUser: f.Title != "" || now.Named})
-}
-
-// title is the copy's name.
-func (f Fork) title(now State) string {
-	if f.Title != "" {
-		return f.Title
-	}
-	return now.Title + " (copy)"
+	return append(out, Titled{Title: cmp.Or(f.Title, now.Title+" (copy)"), ByUser: f.Title != "" || now.Named})
 }
 
 // asCopy is what the events of the original mean to the copy of it: what was spent,

@@ -31,6 +31,7 @@ type auditor struct {
 	announced int
 	said      []message
 	typed     []int64 // commands of people without a result
+	compact   bool    // a summary was asked for that is not there yet
 	keys      map[string]bool
 	// broken is true after a turn that ended in an error, again when it is to be
 	// taken up once more; replay while a trajectory is being run.
@@ -55,7 +56,7 @@ var situations = []string{
 	"spoken to in a replay", "stopped in a replay", "an error in a replay", "paused in a replay", "answered after a replay",
 	"taken up after an error", "a call made again", "a summary", "a child settled", "a limit lowered", "stopped with a grant open",
 	"a call edited", "a call always allowed", "an answer is over", "a call skipped", "a deadline",
-	"paused after a step", "a call made after a pause",
+	"paused after a step", "a call made after a pause", "a summary between turns",
 }
 
 // meet notes a situation.
@@ -85,6 +86,7 @@ func (a *auditor) look(e session.Event) {
 		a.meet("taken up after an error", !a.paused && !a.pausing)
 	case session.ModelAsked:
 		a.meet("a summary", p.Purpose == session.ForSummary)
+		a.meet("a summary between turns", p.Purpose == session.ForSummary && !a.inTurn)
 	case session.ModelFailed:
 		a.meet("a call made again", p.Retried)
 	case session.Settled:
@@ -222,6 +224,12 @@ func (a *auditor) life(e session.Event) error {
 	case session.Deleted:
 		a.deleted = true
 		a.release()
+	case session.CompactAsked:
+		a.compact = true
+	case session.Condensed:
+		a.compact = false
+	case session.Noted:
+		a.compact = a.compact && p.ID != session.NoteCompactFailed
 	}
 	return nil
 }
@@ -246,7 +254,7 @@ func (a *auditor) commands(e session.Event) error {
 }
 
 func (a *auditor) release() {
-	a.claim, a.ready, a.inTurn, a.paused, a.pausing, a.announced, a.broken, a.again = 0, false, false, false, false, 0, false, false
+	a.claim, a.ready, a.inTurn, a.paused, a.pausing, a.announced, a.broken, a.again, a.compact = 0, false, false, false, false, 0, false, false, false
 }
 
 // repository follows what becomes of the checkout's scripts.
@@ -374,7 +382,7 @@ func (a *auditor) model(e session.Event) error {
 		switch {
 		case a.ask != nil:
 			return fmt.Errorf("the call %q is not settled", a.ask.Call)
-		case !a.inTurn || a.paused || a.pausing:
+		case !a.inTurn && !(a.compact && p.Purpose == session.ForSummary) || a.paused || a.pausing:
 			return fmt.Errorf("asked outside of a turn or in a pause")
 		case p.UpTo >= e.Number || p.Reserved < 0:
 			return fmt.Errorf("strange question %+v", p)
@@ -579,5 +587,5 @@ func (a *auditor) wants() bool {
 			return c.deadline
 		}
 	}
-	return a.inTurn || a.pending() || a.again || a.replay && !a.broken || a.own && (a.script || a.hook)
+	return a.inTurn || a.pending() || a.again || a.compact || a.replay && !a.broken || a.own && (a.script || a.hook)
 }

@@ -45,6 +45,8 @@ func (w *world) sensible(t *rapid.T, l *loop, st session.State) (decision, bool)
 		return w.grant(t, l), true
 	case len(st.Open) > 0:
 		return w.giveBack(t, l, st), true
+	case st.Compact != nil && !st.Paused:
+		return w.compact(t, l), true
 	case st.Replaying():
 		return w.replayNext(t, l, st), true
 	case !st.InTurn:
@@ -160,6 +162,17 @@ func (w *world) ask(t *rapid.T, l *loop) decision {
 	}
 	return func(s session.State) ([]session.Payload, error) {
 		return s.AskModel(l.claim, a, limit(w.budget, w.limited))
+	}
+}
+
+// compact asks for a summary, or gives up.
+func (w *world) compact(t *rapid.T, l *loop) decision {
+	if rapid.Bool().Draw(t, "give up") {
+		return l.only(session.Noted{ID: session.NoteCompactFailed, Error: true})
+	}
+	l.call = w.name("call")
+	return func(s session.State) ([]session.Payload, error) {
+		return s.AskModel(l.claim, session.ModelAsked{Call: l.call, Purpose: session.ForSummary, UpTo: s.Last}, limit(w.budget, w.limited))
 	}
 }
 

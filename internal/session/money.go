@@ -32,10 +32,8 @@ func (s State) GrantTo(claim int64, child ID, most Money, budget *Money) ([]Payl
 	if err := s.owned(claim); err != nil {
 		return nil, err
 	}
-	for _, g := range s.Grants {
-		if g.Child == child {
-			return nil, nil // it was set aside before a restart
-		}
+	if _, open := s.Granted(child); open {
+		return nil, nil // it was set aside before a restart
 	}
 	if s.Counted(child) {
 		return nil, fmt.Errorf("%w: what it spent is settled", ErrRefused)

@@ -1,7 +1,5 @@
 package session
 
-import "unicode/utf8"
-
 // maxPartial is how many characters of what an interrupted call had written are kept: as many as of a result.
 const maxPartial = 30_000
 
@@ -25,18 +23,8 @@ func (s State) partial(call string) string {
 		return ""
 	}
 	text := s.written(call)
-	if len(text) <= maxPartial {
-		return text
+	if r := []rune(text); len(r) > maxPartial {
+		return string(r[:maxPartial/2]) + cutPartial + string(r[len(r)-maxPartial/2:])
 	}
-	if n := utf8.RuneCountInString(text); n <= maxPartial {
-		return text
-	}
-	head, tail := 0, len(text)
-	for range maxPartial / 2 {
-		_, n := utf8.DecodeRuneInString(text[head:])
-		head += n
-		_, n = utf8.DecodeLastRuneInString(text[:tail])
-		tail -= n
-	}
-	return text[:head] + cutPartial + text[tail:]
+	return text
 }

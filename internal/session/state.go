@@ -6,10 +6,8 @@ import (
 	"time"
 )
 
-// State is what a session's events add up to. It is a value: Apply returns the
-// next one and never changes the one it is called on. It does not hold the
-// history, so its size and the cost of a step do not grow with it; the few
-// lists it needs share their tails (see step and delivery).
+// State is what a session's events add up to. It is a value: Apply returns the next one and never changes the one it is called on. It does not hold
+// the history, so its size and the cost of a step do not grow with it; the few lists it needs share their tails (see step and delivery).
 type State struct {
 	ID              ID
 	Last            int64
@@ -37,18 +35,15 @@ type State struct {
 	Ready     bool
 	// Step is how far a workspace that is being made is, "" otherwise.
 	Step string
-	// Handle finds the workspace again; it outlives a stop. Up is true when the
-	// sandbox was started since the session was. HandleAt is the number of the event
-	// that replaced another handle with this one, 0 if there was no other.
+	// Handle finds the workspace again; it outlives a stop. Up is true when the sandbox was started since the session was. HandleAt is the number of
+	// the event that replaced another handle with this one, 0 if there was no other.
 	Handle   json.RawMessage
 	HandleAt int64
 	Up       bool
-	// Checkout is the repository in the workspace, and SetUp how its script ended;
-	// nil before.
+	// Checkout is the repository in the workspace, and SetUp how its script ended; nil before.
 	Checkout *CheckedOut
 	SetUp    *SetUp
-	// Trust is what is known of the repository, SettingUp the script that was begun,
-	// and Hook what became of its script for commits; nil before.
+	// Trust is what is known of the repository, SettingUp the script that was begun, and Hook what became of its script for commits; nil before.
 	Trust     TrustSet
 	SettingUp *SetUpBegan
 	Hook      *HookSet
@@ -59,6 +54,7 @@ type State struct {
 	// Redo those that were, the newest at the end.
 	Checkpoint int
 	Undo, Redo []Restored
+	Compact    *CompactAsked // not carried out yet
 
 	InTurn bool
 	// Again is true when a turn that ended in an error is to be taken up again.
@@ -79,8 +75,7 @@ type State struct {
 	InAnswer int
 	Used     Usage  // by it
 	Thought  string // its text, until the first call carries it
-	// Over is true when nothing more is to be done for this answer: the agent said
-	// that it is done, or the person said no.
+	// Over is true when nothing more is to be done for this answer: the agent said that it is done, or the person said no.
 	Over AgentState
 	// Allowed are the patterns of calls that are not asked about.
 	Allowed []string
@@ -125,8 +120,7 @@ type OpenCall struct {
 	ID     string
 	Name   string
 	Number int64
-	// Since is the number of the event since which it may be made: its own, or
-	// that of its approval.
+	// Since is the number of the event since which it may be made: its own, or that of its approval.
 	Since int64
 	// Asked and Approved tell where its approval stands, Why the person said no.
 	Asked    bool
@@ -140,8 +134,7 @@ type OpenCall struct {
 	// Deadline is when Default becomes the answer.
 	Deadline time.Time
 	Default  bool
-	// Elsewhere says that it was made where the session was taken over from, so
-	// that its result comes from there too.
+	// Elsewhere says that it was made where the session was taken over from, so that its result comes from there too.
 	Elsewhere bool
 	// Origin is who wants it, and Before the agent's state when the person was asked.
 	Origin Origin
@@ -164,8 +157,7 @@ type delivery struct {
 	prev *delivery
 }
 
-// rememberedKeys is how many message keys a session recognises as second
-// deliveries. Older ones are caught by the API's stored answers.
+// rememberedKeys is how many message keys a session recognises as second deliveries. Older ones are caught by the API's stored answers.
 const rememberedKeys = 256
 
 // Exists is false for the State of a session that was not created.
@@ -202,11 +194,10 @@ func (s State) Wants() bool {
 		return !c.Deadline.IsZero() // the loop must wait for the deadline
 	}
 	// A replay that ended in an error waits, as every turn does that did.
-	return s.InTurn || s.Pending() || s.Again || s.Replaying() && s.ErrorID == "" || s.Checkout != nil && s.Unprepared()
+	return s.InTurn || s.Pending() || s.Again || s.Compact != nil || s.Replaying() && s.ErrorID == "" || s.Checkout != nil && s.Unprepared()
 }
 
-// Holder is the member that should work on the session: the one that claimed it
-// last, "" when the session does not want a loop.
+// Holder is the member that should work on the session: the one that claimed it last, "" when the session does not want a loop.
 func (s State) Holder() string {
 	if !s.Wants() {
 		return ""

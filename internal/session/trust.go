@@ -2,9 +2,8 @@ package session
 
 import "fmt"
 
-// TrustSet says whether the session's repository is trusted from now on. Custom
-// secrets reach the sandbox, and scripts of the repository run on an open
-// network, only if it is.
+// TrustSet says whether the session's repository is trusted from now on. Custom secrets reach the sandbox, and scripts of the repository run on an
+// open network, only if it is.
 type TrustSet struct {
 	Trusted bool        `json:"trusted"`
 	Reason  TrustReason `json:"reason"`
@@ -23,8 +22,7 @@ const (
 	TrustOutside TrustReason = "outside"   // see Created.Outside
 )
 
-// SetUpBegan says that the script of the checkout is about to run. Confined says
-// that the network stays closed to it.
+// SetUpBegan says that the script of the checkout is about to run. Confined says that the network stays closed to it.
 type SetUpBegan struct {
 	Script   string `json:"script"`
 	Hash     string `json:"hash"` // SHA-256 of the script, in hex
@@ -41,14 +39,12 @@ type HookSet struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Trusts is true if nothing is to be feared from the session's repository: there
-// is none, or the person trusts it.
+// Trusts is true if nothing is to be feared from the session's repository: there is none, or the person trusts it.
 func (s State) Trusts() bool {
 	return s.Created.Repository == "" || s.Trust.Trusted || s.Created.Trusted && s.Trust.Reason == ""
 }
 
-// SetTrust records whether the repository is trusted. What the person said
-// outweighs what was found out.
+// SetTrust records whether the repository is trusted. What the person said outweighs what was found out.
 func (s State) SetTrust(t TrustSet) ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err

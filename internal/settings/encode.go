@@ -26,6 +26,7 @@ type stored struct {
 	VerifiedEmail       string                 `json:"verified_email,omitempty"`
 	TrustedRepositories []string               `json:"trusted_repositories,omitempty"`
 	Notifications       Notifications          `json:"notifications,omitzero"`
+	Commands            map[string]string      `json:"commands,omitempty"`
 }
 
 type storedModel struct {
@@ -98,7 +99,7 @@ func Encode(ctx context.Context, keys *secret.Keyring, user string, s Settings) 
 		return sealed
 	}
 	out := stored{
-		Format: storedFormat, Plain: s.Plain, ModelRoles: s.ModelRoles, LLMKeyProvider: s.LLMKeyProvider, VerifiedEmail: s.VerifiedEmail, TrustedRepositories: s.TrustedRepositories, Notifications: s.Notifications,
+		Format: storedFormat, Plain: s.Plain, ModelRoles: s.ModelRoles, LLMKeyProvider: s.LLMKeyProvider, VerifiedEmail: s.VerifiedEmail, TrustedRepositories: s.TrustedRepositories, Notifications: s.Notifications, Commands: s.Commands,
 		LLMAPIKey: seal(llmKeyField(s.LLMBaseURL, s.LLMKeyProvider), s.LLMAPIKey), SearchAPIKey: seal("search_api_key", s.SearchAPIKey), SandboxAPIKey: seal("sandbox_api_key", s.SandboxAPIKey),
 		ProviderTokens: make(map[string]storedToken), CustomSecrets: make(map[string]storedValue), ModelProviders: make(map[string]storedModel),
 	}
@@ -150,7 +151,7 @@ func Decode(ctx context.Context, keys *secret.Keyring, user string, body []byte)
 		return secret.New(string(plain))
 	}
 	s := Settings{
-		Plain: in.Plain, ModelRoles: in.ModelRoles, LLMKeyProvider: in.LLMKeyProvider, VerifiedEmail: in.VerifiedEmail, TrustedRepositories: in.TrustedRepositories, Notifications: in.Notifications,
+		Plain: in.Plain, ModelRoles: in.ModelRoles, LLMKeyProvider: in.LLMKeyProvider, VerifiedEmail: in.VerifiedEmail, TrustedRepositories: in.TrustedRepositories, Notifications: in.Notifications, Commands: in.Commands,
 		LLMAPIKey: open(llmKeyField(in.LLMBaseURL, in.LLMKeyProvider), in.LLMAPIKey), SearchAPIKey: open("search_api_key", in.SearchAPIKey), SandboxAPIKey: open("sandbox_api_key", in.SandboxAPIKey),
 	}
 	if len(in.ModelProviders) > 0 {

@@ -36,6 +36,8 @@ type Settings struct {
 	Notifications Notifications
 	// TrustedRepositories are those that the user trusts, as RepositoryName spells them.
 	TrustedRepositories []string
+	// Commands are the texts of the user's own slash commands by name.
+	Commands map[string]string
 }
 
 // ProviderToken opens a git provider. Without a token it only remembers the host that
@@ -82,7 +84,7 @@ func (s Settings) Clone() Settings {
 	s.Plain = s.Plain.clone()
 	s.ProviderTokens, s.CustomSecrets = maps.Clone(s.ProviderTokens), maps.Clone(s.CustomSecrets)
 	s.ModelProviders, s.Favourites = maps.Clone(s.ModelProviders), slices.Clone(s.Favourites)
-	s.TrustedRepositories = slices.Clone(s.TrustedRepositories)
+	s.TrustedRepositories, s.Commands = slices.Clone(s.TrustedRepositories), maps.Clone(s.Commands)
 	s.Notifications = s.Notifications.clone()
 	if s.MCP != nil {
 		m := s.MCP.Clone()

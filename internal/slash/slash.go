@@ -1,5 +1,5 @@
-// Package slash has the commands that users type after a slash: built-in prompts, and Markdown files of a
-// repository with placeholders for arguments.
+// Package slash has the commands that users type after a slash: built-in prompts, those in the user's settings, and
+// Markdown files of a repository, with placeholders for arguments.
 package slash
 
 import (
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -24,8 +25,9 @@ type Command struct {
 	Hint string
 	// Text may have $ARGUMENTS, and $1 to $9.
 	Text string
-	// File is where the command comes from, "" for a built-in command.
+	// File is the file of a repository's command, "" for others. Own says that the command is in the user's settings.
 	File string
+	Own  bool
 }
 
 // Folders are the folders of a repository with commands. A name in an earlier folder hides the same name in a later one.
@@ -33,8 +35,11 @@ var Folders = []string{".deckhand/commands", ".claude/commands"}
 
 const (
 	maxCommands = 200
-	maxText     = 64 << 10
 	maxLine     = 200
+	// MaxText is how many bytes a command may have.
+	MaxText = 64 << 10
+	// repository is the prefix of a repository's command whose name is taken.
+	repository = "repo:"
 )
 
 // builtin are the built-in commands.
@@ -47,10 +52,26 @@ var builtin = []Command{
 			"Keep it under 60 lines. If the file exists, improve it. $ARGUMENTS"},
 }
 
-// List returns the built-in commands and those of a repository, sorted by name. repo may be nil. A file that cannot be
-// read is left out.
-func List(ctx context.Context, repo fs.FS) ([]Command, error) {
+// actions are the commands that clients carry out themselves, with their aliases.
+var actions = []string{"attempts", "clear", "commands", "compact", "continue", "diff", "exit", "help", "model", "new", "pause", "plan", "q", "quit", "redo", "rename",
+	"resume", "search", "sessions", "status", "stop", "title", "undo"}
+
+// Reserved reports whether a name belongs to a built-in command.
+func Reserved(name string) bool {
+	return slices.Contains(actions, name) || slices.ContainsFunc(builtin, func(c Command) bool { return c.Name == name })
+}
+
+// List returns the built-in commands, the user's own by name, and those of a repository, sorted by name. repo may be nil. A
+// file that cannot be read is left out. Built-in commands and the user's own keep their names: a file of the same name is
+// listed with the prefix "repo:".
+func List(ctx context.Context, own map[string]string, repo fs.FS) ([]Command, error) {
 	found := slices.Clone(builtin)
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if c := Parse(name, own[name]); c.Text != "" && !Reserved(name) {
+			c.Own = true
+			found = append(found, c)
+		}
+	}
 	if repo != nil {
 		for _, folder := range Folders {
 			if err := read(ctx, repo, folder, "", &found); err != nil {
@@ -63,6 +84,9 @@ func List(ctx context.Context, repo fs.FS) ([]Command, error) {
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+// ValidName reports whether a command may have this name.
+func ValidName(name string) bool { return nameForm.MatchString(name) }
 
 // read adds the commands of a folder, and of the folders in it: a/b.md is the command a:b.
 func read(ctx context.Context, repo fs.FS, folder, prefix string, into *[]Command) error {
@@ -78,18 +102,21 @@ func read(ctx context.Context, repo fs.FS, folder, prefix string, into *[]Comman
 	}
 	for _, e := range entries {
 		base, isCommand := strings.CutSuffix(e.Name(), ".md")
-		if len(*into) >= maxCommands || !nameForm.MatchString(base) {
+		if len(*into) >= maxCommands || !ValidName(base) {
 			continue
 		}
 		at, name := path.Join(folder, e.Name()), prefix+base
+		if Reserved(name) || slices.ContainsFunc(*into, func(c Command) bool { return c.Name == name && c.Own }) {
+			name = repository + name
+		}
 		switch {
 		case e.IsDir() && prefix == "":
 			if err := read(ctx, repo, at, base+":", into); err != nil {
 				return err
 			}
-		case e.Type().IsRegular() && isCommand && !slices.ContainsFunc(*into, func(c Command) bool { return c.Name == name && c.File != "" }):
+		case e.Type().IsRegular() && isCommand && !slices.ContainsFunc(*into, func(c Command) bool { return c.Name == name }):
 			if c, ok := load(repo, at, name); ok {
-				*into = append(slices.DeleteFunc(*into, func(c Command) bool { return c.Name == name }), c)
+				*into = append(*into, c)
 			}
 		}
 	}
@@ -102,8 +129,8 @@ func load(repo fs.FS, file, name string) (Command, bool) {
 		return Command{}, false
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxText+1))
-	if err != nil || len(b) > maxText {
+	b, err := io.ReadAll(io.LimitReader(f, MaxText+1))
+	if err != nil || len(b) > MaxText {
 		return Command{}, false
 	}
 	c := Parse(name, string(b))

@@ -19,10 +19,12 @@ func TestCommandsOfARepository(t *testing.T) {
 		".deckhand/commands/note.txt":   file("no command"),
 		".deckhand/commands/big.md":     file(strings.Repeat("x", 65<<10)),
 		".deckhand/commands/a b.md":     file("no name"),
+		".deckhand/commands/plan.md":    file("Our own plan."),
+		".deckhand/commands/mine.md":    file("The repository's."),
 		".claude/commands/fix.md":       file("hidden"),
 		".claude/commands/ship.md":      file("Ship it."),
 	}
-	got, err := slash.List(t.Context(), repo)
+	got, err := slash.List(t.Context(), map[string]string{"mine": "---\ndescription: My own\n---\nMine: $1", "quit": "never", "blank": " "}, repo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +34,7 @@ func TestCommandsOfARepository(t *testing.T) {
 		by[c.Name] = c
 		names = append(names, c.Name)
 	}
-	if all := strings.Join(names, " "); all != "db:dump fix init review ship" {
+	if all := strings.Join(names, " "); all != "db:dump fix init mine repo:mine repo:plan repo:review review ship" {
 		t.Errorf("the commands are %s", all)
 	}
 	if c := by["fix"]; c.Description != "Fix an issue" || c.Hint != "[number]" || c.File != ".deckhand/commands/fix.md" {
@@ -41,10 +43,13 @@ func TestCommandsOfARepository(t *testing.T) {
 	if c := by["db:dump"]; c.Description != "Dump the database" {
 		t.Errorf("db:dump is %+v", c)
 	}
-	if c := by["review"]; c.Text != "Our own review." {
-		t.Errorf("the repository's review is hidden: %+v", c)
+	if c := by["review"]; c.File != "" || by["repo:review"].Text != "Our own review." {
+		t.Errorf("the repository's review takes the place of the built-in one: %+v", c)
 	}
-	if none, err := slash.List(t.Context(), nil); err != nil || len(none) != 2 {
+	if c := by["mine"]; !c.Own || c.Text != "Mine: $1" || c.Description != "My own" || by["repo:mine"].Text != "The repository's." {
+		t.Errorf("the user's own command is %+v", c)
+	}
+	if none, err := slash.List(t.Context(), nil, nil); err != nil || len(none) != 2 {
 		t.Errorf("without a repository: %v, %v", none, err)
 	}
 }

@@ -65,6 +65,7 @@ func plainCases() []oneCase {
 		{"user_said_attachments", v0.Event, session.UserSaid{
 			Text: "Look", Images: []string{"data:image/png;base64,iVBO"}, Files: []string{"/workspace/a.txt", "b.txt"}, Key: "k",
 		}},
+		{"compact_asked", v0.None, session.CompactAsked{Instructions: "keep the plan"}},
 		{"withdrawn", v0.None, session.Withdrawn{Messages: []int64{2}}},
 		{"claimed", v0.None, session.Claimed{By: "replica-1"}},
 		{"workspace_ready", v0.Status, session.WorkspaceReady{Handle: json.RawMessage(`{"pid":1}`)}},

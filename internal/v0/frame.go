@@ -44,7 +44,7 @@ type Frame struct {
 // written as well as possible.
 func Encode(id session.ID, e session.Event) (Frame, error) {
 	switch p := e.Payload.(type) {
-	case session.Claimed, session.ModelAsked, session.Deleted, session.Replayed, session.Granted, session.Settled, session.Capped, session.Withdrawn:
+	case session.Claimed, session.ModelAsked, session.Deleted, session.Replayed, session.Granted, session.Settled, session.Capped, session.Withdrawn, session.CompactAsked:
 		return Frame{}, nil
 	case session.RecallAsked:
 		return recallAsked(e, p), nil

@@ -2,14 +2,22 @@ package conversations
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"deckhand/api"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
 
-const aboutCommands = "Commands are prompts with a name: built-in ones, and Markdown files in .deckhand/commands and .claude/commands of the repository. In their text, $ARGUMENTS stands for all arguments and $1 to $9 for single ones. " +
-	"Does not start the sandbox; until the workspace exists, the repository's commands are missing."
+const aboutCommands = "Commands are prompts with a name: built-in ones, your own, and Markdown files in .deckhand/commands and .claude/commands of the repository. In their text, $ARGUMENTS stands for all arguments and $1 to $9 for single ones. " +
+	"Does not start the sandbox; until the workspace exists, the repository's commands are missing. A file with the name of a built-in command or of your own is listed as repo:NAME."
+
+const (
+	aboutCompact = "The agent does this when no step is in progress, also between turns; a stopped conversation is started. Recorded as compact_asked, then condensed, or noted if the summary failed. " +
+		"409 if there is nothing to summarise."
+	aboutOwnCommands = "Your own slash commands are available in all your conversations. Their texts are in the format of command files."
+)
 
 func (d *Handlers) listCommands(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Commands, error) {
 	found, err := d.Commands.List(ctx, c.Who.User, session.ID(p.ID))
@@ -18,7 +26,13 @@ func (d *Handlers) listCommands(ctx context.Context, c *rest.Call, p rest.InConv
 	}
 	out := api.Commands{Commands: make([]api.Command, len(found))}
 	for i, one := range found {
-		out.Commands[i] = api.Command{Name: one.Name, Description: one.Description, ArgumentHint: one.Hint, File: rest.OrNull(one.File)}
+		out.Commands[i] = api.Command{Name: one.Name, Description: one.Description, ArgumentHint: one.Hint, Source: "builtin", File: rest.OrNull(one.File)}
+		switch {
+		case one.Own:
+			out.Commands[i].Source = "settings"
+		case one.File != "":
+			out.Commands[i].Source = "repository"
+		}
 	}
 	return out, nil
 }
@@ -27,4 +41,36 @@ func (d *Handlers) runCommand(ctx context.Context, c *rest.Call, p rest.InConver
 	m := session.UserSaid{Images: b.ImageURLs.Value, Files: b.FileURLs.Value, Key: c.RetryKey}
 	_, err := d.Commands.Run(ctx, c.Who.User, session.ID(p.ID), b.Name, b.Arguments.Value, m)
 	return accepted(err)
+}
+
+func (d *Handlers) compact(ctx context.Context, c *rest.Call, p rest.InConversation, b api.Compact) (api.Accepted, error) {
+	return accepted(d.Commands.Compact(ctx, c.Who.User, session.ID(p.ID), b.Instructions.Value))
+}
+
+// inCommand is the command of a route.
+type inCommand struct {
+	Name string `path:"name" maxLength:"64" doc:"Name of the command, without the slash."`
+}
+
+func (d *Handlers) listOwnCommands(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.OwnCommands, error) {
+	out := api.OwnCommands{Commands: []api.OwnCommand{}}
+	own, err := d.Commands.Own(ctx, c.Who.User)
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		out.Commands = append(out.Commands, api.OwnCommand{Name: name, Text: own[name]})
+	}
+	return out, err
+}
+
+func (d *Handlers) setOwnCommand(ctx context.Context, c *rest.Call, in inCommand, b api.SetOwnCommand) (api.OwnCommands, error) {
+	if err := d.Commands.SetOwn(ctx, c.Who.User, in.Name, b.Text); err != nil {
+		return api.OwnCommands{}, err
+	}
+	return d.listOwnCommands(ctx, c, rest.None{}, rest.None{})
+}
+
+func (d *Handlers) deleteOwnCommand(ctx context.Context, c *rest.Call, in inCommand, _ rest.None) (api.OwnCommands, error) {
+	if err := d.Commands.DeleteOwn(ctx, c.Who.User, in.Name); err != nil {
+		return api.OwnCommands{}, err
+	}
+	return d.listOwnCommands(ctx, c, rest.None{}, rest.None{})
 }
