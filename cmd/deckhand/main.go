@@ -66,7 +66,6 @@ func newParser(c *commands, file *config.Resolver, stdout, stderr io.Writer, mor
 		kong.Description(config.Description), kong.ExplicitGroups(config.Groups),
 		kong.Writers(stdout, stderr),
 		kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()),
-		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
 		kong.Resolvers(file),
 		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, file, opener, importTo, cli.Sessions(folders.List)),
@@ -96,12 +95,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exit
 	}
 	if err != nil {
-		var usage *kong.ParseError
-		if errors.As(err, &usage) {
-			_ = usage.Context.PrintUsage(true)
-			err = config.QuoteTask(usage)
-		}
-		fmt.Fprintln(stderr, "deckhand:", err)
+		fmt.Fprintln(stderr, "deckhand:", config.Explain(err))
 		return 2
 	}
 	if err := config.CheckNegative(k); err != nil {

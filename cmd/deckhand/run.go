@@ -13,6 +13,7 @@ import (
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/clone"
 	"deckhand/internal/cli/schema"
+	"deckhand/internal/cli/setup"
 	"deckhand/internal/config"
 	"deckhand/internal/conversation"
 	"deckhand/internal/sandbox/drivers"
@@ -52,7 +53,7 @@ type runCmd struct {
 
 // Help implements kong.HelpProvider.
 func (runCmd) Help() string {
-	return "The agent works in this folder, in a sandbox without access to the rest of this machine. Press Ctrl-C once to pause the agent after the current step, twice to interrupt the step, three times to quit. While the agent is paused, type a message or press Enter to continue.\n\n" + cli.ExitHelp + `
+	return "The agent works in this folder, in a sandbox without access to the rest of this machine. Press Ctrl-C once to pause the agent after the current step, twice to interrupt the step, three times to quit. While the agent is paused, type a message or press Enter to continue.\n\nApprovals: without flags, the stored settings of --user decide when the agent asks; without stored settings, it never asks. --confirm asks before all calls (with --analyzer=rules, before risky ones), --yes before none. Without a terminal to ask on, a call that needs approval is rejected, and the exit code is 4.\n\n--continue uses the model that was last chosen with --model in this folder, or in the session with /model.\n\n" + cli.ExitHelp + `
 
 Examples:
   deckhand run "fix the failing test" --confirm
@@ -113,6 +114,11 @@ func (f *localFlags) workIn(dir string) error {
 	return nil
 }
 
+// choice is the model that was chosen last in a home.
+func (f *localFlags) choice(dir string) setup.Choice {
+	return setup.Choice{Model: &f.Model, BaseURL: &f.BaseURL, File: filepath.Join(dir, "model")}
+}
+
 // hold creates a server without an HTTP API, runs the conversation and removes the server.
 func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, create conversation.Create, options cli.TalkOptions) error {
 	var err error
@@ -122,11 +128,16 @@ func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, crea
 	at := temporary(f.DataDir)
 	if f.Keep || options.Continue {
 		at = f.kept(at)
-		at.last = options.Continue
+		if at.last = options.Continue; at.last {
+			f.choice(at.dir).Recall()
+		}
 	}
 	local, err := f.start(ctx, all, o.Stderr, at)
 	if err != nil {
 		return err
+	}
+	if at.keep {
+		f.choice(at.dir).Remember()
 	}
 	interrupted := ctx.Err() != nil
 	// From here on, an interrupt goes to the agent and does not end the program.

@@ -49,7 +49,7 @@ func (c *sessionCmd) Run(ctx context.Context, all *commands, o *cli.Output) erro
 	if err := e.home.Create(); err != nil {
 		return err
 	}
-	return chat.WithModel(o, &c.Model, filepath.Join(e.home.Dir, "model"), func() error {
+	return c.choice(e.home.Dir).Run(o, c.Continue || c.Resume, func() error {
 		link, err := folder.Connect(ctx, e.home, e.start)
 		if err != nil {
 			return err

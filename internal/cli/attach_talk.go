@@ -203,7 +203,7 @@ func (a *attached) consider(ctx context.Context) {
 		}
 		if len(got.Pending) > 0 {
 			a.question, a.mode = got.Pending[0], anAnswer
-			a.Asked(session.ToolCall{ID: a.question.CallID, Name: a.question.Tool, Args: a.question.Arguments})
+			a.Asked(session.ToolCall{ID: a.question.CallID, Name: a.question.Tool, Args: a.question.Arguments}, a.question.Reason)
 			a.tellPattern()
 		}
 	}

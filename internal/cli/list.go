@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -64,10 +65,8 @@ func (c *List) Run(ctx context.Context, o *Output, sessions Sessions) error {
 		all, more = all[:aPage], true
 	}
 	if c.JSON {
-		e := json.NewEncoder(o.Stdout)
-		e.SetEscapeHTML(false)
 		for _, one := range all {
-			if err := e.Encode(one); err != nil {
+			if err := printJSON(o.Stdout, one); err != nil {
 				return err
 			}
 		}
@@ -84,6 +83,18 @@ func (c *List) Run(ctx context.Context, o *Output, sessions Sessions) error {
 		fmt.Fprintln(o.Stderr, "more conversations: deckhand list --all")
 	}
 	return nil
+}
+
+// printJSON prints a value as one line of JSON, without characters that a terminal would obey.
+func printJSON(w io.Writer, value any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return err
+	}
+	_, err := w.Write(terminal.JSON(b.Bytes()))
+	return err
 }
 
 // onServer lists the conversations of the server.

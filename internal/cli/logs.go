@@ -62,7 +62,7 @@ func (c *Logs) Run(ctx context.Context, o *Output) error {
 		case it.Event == nil:
 			continue // of an answer that is being written; the whole of it follows
 		case c.JSON:
-			_, err = fmt.Fprintf(o.Stdout, "%s\n", it.Raw)
+			_, err = fmt.Fprintf(o.Stdout, "%s\n", terminal.JSON(it.Raw))
 		default:
 			err = w.add(it)
 		}

@@ -306,7 +306,7 @@ func (t *talk) take(ctx context.Context, e session.Event) error {
 	}
 	f, shown, err := t.Frame(t.ID, e)
 	if err == nil && shown {
-		_, err = fmt.Fprintf(t.o.Stdout, "%s\n", f.Data)
+		_, err = fmt.Fprintf(t.o.Stdout, "%s\n", terminal.JSON(f.Data))
 	}
 	return err
 }
@@ -408,9 +408,7 @@ func (t *talk) finish(ctx context.Context, code int) error {
 	took := time.Since(t.began)
 	if t.json {
 		r := result{Result: word, ExitCode: code, Reason: st.Reason, ID: string(t.ID), Input: st.Totals.Input, Output: st.Totals.Output, CostUSD: st.Totals.Cost.Dollars(), Seconds: took.Seconds(), DataDir: t.Kept, Answer: t.output}
-		e := json.NewEncoder(t.o.Stdout)
-		e.SetEscapeHTML(false)
-		return e.Encode(r)
+		return printJSON(t.o.Stdout, r)
 	}
 	t.Summary(word, st.Totals, took)
 	if t.Kept != "" {

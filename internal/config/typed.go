@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -75,11 +76,30 @@ func CheckNegative(k *kong.Context) error {
 	return nil
 }
 
-// QuoteTask says what is wrong where a task was given as several words.
-func QuoteTask(err *kong.ParseError) error {
-	at := err.Context.Selected()
-	if at == nil || at.Name != "run" && at.Name != "new" || !strings.HasPrefix(err.Error(), "unexpected argument") {
-		return err
+// Explain says what is wrong with a command line, and which help to read. Tasks of several words need quotes.
+func Explain(err error) string {
+	var wrong *kong.ParseError
+	if !errors.As(err, &wrong) {
+		return err.Error()
 	}
-	return fmt.Errorf("%w; quote the task: deckhand %s \"fix the failing test\"", err, at.Name)
+	name, path, text := "", "deckhand", wrong.Error()
+	if at := wrong.Context.Selected(); at != nil {
+		name, path = at.Name, at.FullPath()
+	}
+	word, unexpected := strings.CutPrefix(text, "unexpected argument ")
+	switch {
+	case unexpected && (name == "run" || name == "new"):
+		text += fmt.Sprintf("; quote the task: deckhand %s \"fix the failing test\"", name)
+	case unexpected && (name == "" || name == "session"):
+		word, hint, suggested := strings.Cut(word, ", ")
+		if text = "unknown command " + word; suggested {
+			text += "; " + suggestion.ReplaceAllString(hint, "$1")
+		} else {
+			text += "; to run a task: deckhand run \"TASK\""
+		}
+		return text + "\nRun deckhand --help for a list of commands."
+	}
+	return text + "\nRun " + path + " --help for help."
 }
+
+var suggestion = regexp.MustCompile(`"([^"]*)"`)

@@ -233,12 +233,12 @@ func (d *Display) diff(text string) {
 	}
 }
 
-// Asked shows a call that a person is to decide about, unless it is the last
-// that was shown.
-func (d *Display) Asked(c session.ToolCall) {
+// Asked shows a call that a person is to decide about and the reason for the question, unless they were shown last.
+func (d *Display) Asked(c session.ToolCall, reason string) {
 	if d.tool.ID != c.ID {
 		d.called(session.ToolCalled{ToolCall: c, Awaits: true})
 	}
+	d.asked(session.ApprovalAsked{Reason: reason})
 }
 
 // asked says why the person is asked about a call. A server says so before it tells
@@ -248,8 +248,9 @@ func (d *Display) asked(p session.ApprovalAsked) {
 		d.why = p.Reason
 		return
 	}
-	if p.Reason != "" {
+	if p.Reason != "" && d.reasoned != d.tool.ID {
 		d.line(yellow, d.folds("  ? ", Clean(p.Reason)))
+		d.reasoned = d.tool.ID
 	}
 }
 

@@ -1,8 +1,12 @@
 package terminal
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Clean is the text with everything taken out that a terminal would obey. Line
@@ -31,6 +35,26 @@ func Clean(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// JSON is a JSON text in which everything is escaped that a terminal would obey. Such characters are only in strings.
+func JSON(text []byte) []byte {
+	if !bytes.ContainsFunc(text, unsafe) {
+		return text
+	}
+	var out []byte
+	for _, r := range string(text) {
+		switch {
+		case !unsafe(r) || r == '\r':
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 // Inline is Clean for what has to stay on one line.

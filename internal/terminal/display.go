@@ -52,6 +52,10 @@ type Display struct {
 	// if it came before the call.
 	asking bool
 	why    string
+	// reasoned is the call whose reason was shown.
+	reasoned string
+	// chosen is what the user has overridden so far.
+	chosen session.Overridden
 	// shown are the lines of the change that a person was asked about.
 	shown []string
 	// words is what a model says, and last the kind of thing that was shown last.

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,13 +76,15 @@ func (d *Display) notice(p session.Payload) {
 	case session.EgressSet:
 		d.Notice(strings.TrimSpace("network access: " + p.Mode + " " + strings.Join(p.Allow, ", ")))
 	case session.Overridden:
-		d.Notice(overridden(p))
+		d.overridden(p)
 	case session.Restored:
 		d.Notice(restored(p))
 	case session.Nudged:
 		d.Notice("reminder to the agent: " + p.Text)
+	case session.CompactAsked:
+		d.Notice("compacting the history")
 	case session.Condensed:
-		d.Notice("older history was summarised")
+		d.Notice("older history was replaced by a summary")
 	case session.RequestOpened:
 		d.Notice(gitprovider.RequestName(p.Provider, p.Repository, p.Number) + ": " + p.URL)
 	case session.Noted:
@@ -125,23 +128,32 @@ func restored(p session.Restored) string {
 	return fmt.Sprintf("restored %s to event %d", what, p.Point)
 }
 
-// overridden says with which model and budget the conversation goes on.
-func overridden(p session.Overridden) string {
-	model, budget := p.Model, "as in the settings"
-	if model == "" {
-		model = "as in the settings"
+// overridden says what the user changed for this conversation.
+func (d *Display) overridden(p session.Overridden) {
+	before := d.chosen
+	d.chosen = p
+	var said []string
+	if p.Model != before.Model || p.Effort != before.Effort {
+		text := "model: " + cmp.Or(p.Model, "as in the settings")
+		if p.Effort != "" {
+			text += " (reasoning effort: " + p.Effort + ")"
+		}
+		said = append(said, text)
 	}
-	if p.Limited {
-		budget = fmt.Sprintf("$%.2f", p.Budget.Dollars())
+	if p.Limited != before.Limited || p.Budget != before.Budget {
+		text := "budget: as in the settings"
+		if p.Limited {
+			text = fmt.Sprintf("budget: $%.2f", p.Budget.Dollars())
+		}
+		said = append(said, text)
 	}
-	if p.Effort != "" {
-		model += " (reasoning effort: " + p.Effort + ")"
+	if p.Plan != before.Plan {
+		said = append(said, map[bool]string{true: "plan mode on: the agent reads and plans, and changes nothing", false: "plan mode off"}[p.Plan])
 	}
-	mode := ""
-	if p.Plan {
-		mode = "; plan mode"
+	if len(said) == 0 {
+		said = []string{"model, budget and plan mode: as in the settings"}
 	}
-	return "model: " + model + "; budget: " + budget + mode
+	d.Notice(strings.Join(said, "; "))
 }
 
 // broken ends an answer that stays unfinished. The end of the turn, or the next event, shows the

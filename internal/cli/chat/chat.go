@@ -4,6 +4,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"deckhand/api"
 	"deckhand/client"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/custom"
 	"deckhand/internal/cli/folder"
 	"deckhand/internal/llm/catalogue"
 )
@@ -55,9 +57,6 @@ type Options struct {
 	DataDir string
 	// OnOpen is called with the ID of each conversation that this terminal opens; may be nil.
 	OnOpen func(id string)
-	// Expand turns a custom command into a prompt, and reports whether it exists; nil for
-	// no such commands.
-	Expand func(ctx context.Context, name, arguments string) (prompt string, ok bool)
 }
 
 // patience is the timeout for requests to the server.
@@ -68,7 +67,10 @@ func Run(ctx context.Context, o *cli.Output, options Options) error {
 	if options.ID != "" && !options.Resume {
 		return cli.Usagef("%q is not a command; see deckhand --help", options.ID)
 	}
-	s := &conversation{Options: options}
+	s := &conversation{Options: options, prompts: custom.Source{Client: options.Client}}
+	if options.Elsewhere == "" {
+		s.prompts.Folder = options.Folder
+	}
 	if err := s.choose(ctx); err != nil {
 		return err
 	}
@@ -153,8 +155,8 @@ func (s *conversation) status(ctx context.Context) {
 		s.model, s.mode = got.Model(), modes[got.Asks()]
 	}
 	if s.id != "" {
-		if got, err := s.Client.Overrides(ctx, s.id); err == nil && got.Model() != "" {
-			s.model = got.Model()
+		if got, err := s.Client.Overrides(ctx, s.id); err == nil {
+			s.model, s.plan = cmp.Or(got.Model(), s.model), got.PlanMode
 		}
 	}
 	if s.Window == 0 {

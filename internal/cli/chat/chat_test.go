@@ -18,7 +18,7 @@ import (
 
 func TestCommandsAndPaths(t *testing.T) {
 	t.Parallel()
-	for line, want := range map[string]string{"/help": "help", "/model  openai/x ": "model|openai/x", "/etc/hosts is odd": "", "/": "", "hello /help": "", "/new\nline": "", "/9lives": "9lives"} {
+	for line, want := range map[string]string{"/help": "help", "/model  openai/x ": "model|openai/x", "/etc/hosts is odd": "", "/": "", "hello /help": "", "/new\nline": "new|line", "/db:dump": "db:dump", "/9lives": "9lives"} {
 		name, arguments, ok := isCommand(line)
 		if got := strings.TrimSuffix(name+"|"+arguments, "|"); ok != (want != "") || ok && got != want {
 			t.Errorf("%q: %q %v", line, got, ok)

@@ -3,13 +3,16 @@ package chat
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 
 	"deckhand/api"
 	"deckhand/internal/cli"
+	"deckhand/internal/terminal"
 )
 
 // command is a slash command.
@@ -19,11 +22,15 @@ type command struct {
 	agent bool
 }
 
-// commands are the built-in commands. Other commands come from Options.Expand.
+// commands are the built-in commands. The others are prompts: see package custom.
 var commands = []command{
 	{name: "help", about: "show commands and keys"},
-	{name: "new", about: "start a new session with the next message"},
+	{name: "new", argument: "[TASK]", about: "start a new session, with the next message"},
 	{name: "resume", argument: "[ID]", about: "open another session"},
+	{name: "plan", argument: "[TASK]", about: "plan first: on or off; also approve, edit"},
+	{name: "undo", about: "undo the last turn: its files and messages", agent: true},
+	{name: "redo", about: "bring back the turn that was undone", agent: true},
+	{name: "compact", argument: "[HINTS]", about: "replace the history by a summary", agent: true},
 	{name: "model", argument: "[NAME]", about: "show or change the model of this session", agent: true},
 	{name: "diff", argument: "[FILE]", about: "list changed files, or show the diff of one", agent: true},
 	{name: "status", about: "show the session, its cost and context"},
@@ -31,6 +38,7 @@ var commands = []command{
 	{name: "pause", about: "pause the agent after the current step", agent: true},
 	{name: "continue", about: "continue a paused agent", agent: true},
 	{name: "stop", about: "stop the agent until the next message", agent: true},
+	{name: "commands", about: "list review, init, and your own commands"},
 	{name: "quit", about: "quit; the session is kept"},
 }
 
@@ -58,16 +66,14 @@ func helpText() string {
 
 // isCommand splits a line that is a command. A path such as /etc/hosts is not a command.
 func isCommand(line string) (name, arguments string, ok bool) {
-	rest, ok := strings.CutPrefix(line, "/")
-	if !ok || strings.Contains(line, "\n") {
+	found := commandForm.FindStringSubmatch(line)
+	if found == nil {
 		return "", "", false
 	}
-	name, arguments, _ = strings.Cut(rest, " ")
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return (r < 'a' || r > 'z') && r != '-' && (r < '0' || r > '9') }) {
-		return "", "", false
-	}
-	return name, strings.TrimSpace(arguments), true
+	return found[1], strings.TrimSpace(found[2]), true
 }
+
+var commandForm = regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_.:-]*)(?:\s+((?s).*))?$`)
 
 // aliases are alternative names of commands.
 var aliases = map[string]string{"exit": "quit", "q": "quit", "clear": "new", "rename": "title", "sessions": "resume"}
@@ -83,11 +89,43 @@ func findCommand(name string) (command, bool) {
 	return command{}, false
 }
 
+// list returns the commands that are prompts, as a text.
+func (s *conversation) list(ctx context.Context, id string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	all, err := s.prompts.List(ctx, id)
+	if err != nil {
+		return "", cli.Plainly(err)
+	}
+	var b strings.Builder
+	b.WriteString("Commands that send a prompt\n")
+	for _, c := range all {
+		about := terminal.Inline(c.Description)
+		if c.File != nil {
+			about += " (" + terminal.Inline(*c.File) + ")"
+		}
+		fmt.Fprintf(&b, "  %-18s  %s\n", terminal.Inline(strings.TrimSpace("/"+c.Name+" "+c.ArgumentHint)), about)
+	}
+	return b.String() + "Your own: .deckhand/commands/NAME.md here, or Settings of the web page.", nil
+}
+
+// expand sends the prompt of a command. It reports false if there is none.
+func (s *conversation) expand(ctx context.Context, id, name, arguments, key string, plan bool) (opened *api.Conversation, found bool, err error) {
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	text, found, sent, err := s.prompts.Expand(wait, id, name, arguments, key)
+	if err != nil || !found || sent {
+		return nil, found, cli.Plainly(err)
+	}
+	opened, err = s.say(ctx, id, text, key, plan)
+	return opened, true, err
+}
+
 // unknown suggests commands that the user may have meant.
 func unknown(name string) string {
-	names := make([]string, len(commands))
-	for i, c := range commands {
-		names[i] = c.name
+	names := []string{"review", "init"}
+	for _, c := range commands {
+		names = append(names, c.name)
 	}
 	text := "unknown command /" + name
 	if near := rank(names, name[:min(2, len(name))]); len(near) > 0 {
@@ -108,6 +146,14 @@ func (s *conversation) do(ctx context.Context, c command, arguments string) (not
 		return helpText(), nil
 	case "status":
 		return s.describe(), nil
+	case "commands":
+		return s.list(ctx, s.id)
+	case "compact":
+		if err := s.Client.Compact(ctx, s.id, arguments); err != nil {
+			return "", cli.Plainly(err)
+		}
+		s.Compacting, s.Since = true, time.Now()
+		return "", nil // the event is shown
 	case "model":
 		return s.setModel(ctx, arguments)
 	case "diff":
@@ -133,7 +179,7 @@ func (s *conversation) do(ctx context.Context, c command, arguments string) (not
 
 // describe returns a short description of the session.
 func (s *conversation) describe() string {
-	lines := []string{"model: " + s.modelName(), "approvals: " + s.mode, "cost: " + s.costText(), "context: " + s.contextText()}
+	lines := []string{"model: " + s.modelName(), "approvals: " + s.modeText(), "cost: " + s.costText(), "context: " + s.contextText()}
 	if s.id != "" {
 		lines = append([]string{"session: " + s.id + " " + s.title}, lines...)
 	}
@@ -190,6 +236,14 @@ func (s *conversation) modelName() string {
 		return s.model
 	}
 	return "default model"
+}
+
+// modeText returns when the agent asks for approval, and whether it only plans.
+func (s *conversation) modeText() string {
+	if s.plan {
+		return "plan mode"
+	}
+	return s.mode
 }
 
 func (s *conversation) costText() string { return fmt.Sprintf("$%.2f", s.Cost.Dollars()) }

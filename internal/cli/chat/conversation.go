@@ -11,6 +11,7 @@ import (
 	"deckhand/api"
 	"deckhand/client"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/custom"
 	"deckhand/internal/cli/track"
 	"deckhand/internal/native"
 	"deckhand/internal/session"
@@ -30,6 +31,10 @@ type conversation struct {
 	model string
 	mode  string
 	offer []api.Conversation // to choose from before anything else
+	// plan is true in plan mode: of this conversation, or of the next one. reply is the last reply of the agent, "" after a message.
+	plan    bool
+	reply   string
+	prompts custom.Source
 
 	// newest is the number of the last event before the conversation was opened, and last the newest one shown.
 	newest, last int64
@@ -48,7 +53,7 @@ func (s *conversation) open(c api.Conversation) {
 	s.id, s.title, s.newest = c.ConversationID, c.Title, c.LastEventID
 	s.last = max(s.newest-recent, 0)
 	s.Agent = track.Agent{State: session.AgentState(c.AgentState), Cost: session.FromDollars(c.AccumulatedCost), Since: time.Now(), Window: s.Window}
-	s.question = api.Approval{}
+	s.question, s.reply = api.Approval{}, ""
 	if c.ErrorID != nil {
 		s.ErrorID = *c.ErrorID
 	}
@@ -63,13 +68,16 @@ func (s *conversation) reopen(ctx context.Context, c api.Conversation) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c.LastEventID, _ = cli.NewestEvent(ctx, s.Client, c.ConversationID)
+	if got, err := s.Client.Overrides(ctx, c.ConversationID); err == nil {
+		s.plan = got.PlanMode
+	}
 	s.open(c)
 }
 
 // close closes the conversation; the next message starts a new one.
 func (s *conversation) close() {
 	s.id, s.title, s.newest, s.last = "", "", 0, 0
-	s.Agent, s.question = track.Agent{Window: s.Window}, api.Approval{}
+	s.Agent, s.question, s.plan, s.reply = track.Agent{Window: s.Window}, api.Approval{}, false, ""
 }
 
 // present reports whether all past events have been shown.
@@ -86,8 +94,17 @@ func (s *conversation) take(it client.Item) {
 		for _, e := range events {
 			s.Remember(e.Payload)
 			s.Remote(e)
-			if renamed, ok := e.Payload.(session.Titled); ok {
-				s.title = renamed.Title
+			switch p := e.Payload.(type) {
+			case session.Titled:
+				s.title = p.Title
+			case session.Overridden:
+				s.plan = p.Plan
+			case session.UserSaid:
+				s.reply = ""
+			case session.ModelAnswered:
+				if p.Purpose == "" {
+					s.reply = p.Text
+				}
 			}
 		}
 	case it.Delta != nil:
@@ -118,7 +135,7 @@ func (s *conversation) pending(ctx context.Context, id string) (api.Approval, er
 // ask shows the call that needs approval.
 func (s *conversation) ask(a api.Approval) {
 	s.question = a
-	s.Asked(session.ToolCall{ID: a.CallID, Name: a.Tool, Args: a.Arguments})
+	s.Asked(session.ToolCall{ID: a.CallID, Name: a.Tool, Args: a.Arguments}, a.Reason)
 	if p := text(a.Pattern); p != "" {
 		s.Notice("always allows: " + p)
 	}
@@ -151,14 +168,23 @@ func (s *conversation) retryKey(message string) string {
 	return s.sentAs
 }
 
-// say sends a message to the conversation with an ID; for "", it creates one with the message.
-func (s *conversation) say(ctx context.Context, id, message, retryKey string) (opened *api.Conversation, err error) {
+// say sends a message to the conversation with an ID; for "", it creates one with the message, in plan mode if plan is true.
+func (s *conversation) say(ctx context.Context, id, message, retryKey string, plan bool) (opened *api.Conversation, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if id != "" {
 		return nil, cli.Plainly(s.Client.Say(ctx, id, message, retryKey))
 	}
-	made, err := s.Client.Create(ctx, api.CreateConversation{InitialUserMsg: api.Some(message), ConversationID: api.Some(strings.ToLower(retryKey[:32]))})
+	create := api.CreateConversation{InitialUserMsg: api.Some(message), ConversationID: api.Some(strings.ToLower(retryKey[:32]))}
+	if plan { // the agent must not start before
+		create.InitialUserMsg = api.Opt[string]{}
+	}
+	made, err := s.Client.Create(ctx, create)
+	if err == nil && plan {
+		if err = s.setPlan(ctx, made.ConversationID, true); err == nil {
+			err = s.Client.Say(ctx, made.ConversationID, message, retryKey)
+		}
+	}
 	if err != nil {
 		return nil, cli.Plainly(err)
 	}

@@ -29,6 +29,7 @@ const (
 	anAnswer       // to whether a call may be made
 	aReason        // why it may not
 	newCall        // the edited arguments of a call
+	aPlan          // the edited plan
 )
 
 // drawn is a session on a full terminal. The conversation is printed above and scrolls
@@ -55,6 +56,7 @@ type drawn struct {
 	draft   string // text that was typed before a question appeared
 	history *history
 	menu    menu
+	known   []api.Command // that send a prompt, for completion
 
 	doing   string // current activity
 	spin    int
@@ -276,7 +278,7 @@ func (d *drawn) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // consider asks the user about a pending call, or withdraws the question.
 func (d *drawn) consider() tea.Cmd {
-	if d.question.CallID == "" && d.entry != aMessage {
+	if d.question.CallID == "" && d.entry != aMessage && d.entry != aPlan {
 		d.entry = aMessage
 		d.set(d.draft)
 		d.draft = ""
@@ -296,7 +298,10 @@ func (d *drawn) consider() tea.Cmd {
 // put asks about a call. Text that was being typed is restored afterwards, so that it is never taken as the answer.
 func (d *drawn) put(a api.Approval) {
 	d.ask(a)
-	d.draft, d.entry, d.menu = d.input.Value(), anAnswer, menu{}
+	if d.entry != aPlan {
+		d.draft = d.input.Value()
+	}
+	d.entry, d.menu = anAnswer, menu{}
 	d.set("")
 }
 

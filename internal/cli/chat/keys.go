@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"crypto/rand"
 	"strings"
 	"time"
 
@@ -106,6 +105,9 @@ func (d *drawn) complete() tea.Cmd {
 	}
 	if mention(typed) < 0 || strings.HasPrefix(typed, "/") && !strings.ContainsAny(typed, " \n") {
 		d.menu = d.completions(typed, nil)
+		if typed == "/" {
+			return d.readCommands()
+		}
 		return nil
 	}
 	id := d.id
@@ -115,6 +117,25 @@ func (d *drawn) complete() tea.Cmd {
 			d.busy++ // this is not a request
 			if d.input.Value() == typed && d.entry == aMessage {
 				d.menu = d.completions(typed, files)
+			}
+		}}
+	}
+}
+
+// readCommands reads the commands that send a prompt, for the menu that is open.
+func (d *drawn) readCommands() tea.Cmd {
+	id := d.id
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(d.ctx, patience)
+		defer cancel()
+		found, _ := d.prompts.List(ctx, id) // without a list there is nothing to complete
+		return doneMsg{then: func(d *drawn) {
+			d.busy++ // this is not a request
+			d.known = found
+			if typed := d.input.Value(); d.entry == aMessage && strings.HasPrefix(typed, "/") && !strings.ContainsAny(typed, " \n") {
+				at := d.menu.at
+				d.menu = d.completions(typed, nil)
+				d.menu.move(at)
 			}
 		}}
 	}
@@ -158,6 +179,10 @@ func (d *drawn) escape() tea.Cmd {
 	case d.entry == aReason || d.entry == newCall:
 		d.entry = anAnswer
 		d.set("")
+	case d.entry == aPlan:
+		d.entry = aMessage
+		d.set(d.draft)
+		d.draft = ""
 	case d.entry == aMessage && d.Working():
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) { return nil, d.interrupt(ctx, id) })
 	}
@@ -179,6 +204,14 @@ func (d *drawn) enter() tea.Cmd {
 	case aReason:
 		d.set("")
 		return d.give(api.Decision{Decision: "reject", Reason: api.Some(line)})
+	case aPlan:
+		if line == "" {
+			return d.escape()
+		}
+		d.entry = aMessage
+		d.set(d.draft)
+		d.draft = ""
+		return d.approvePlan(line)
 	case newCall:
 		args, err := d.edited(line)
 		if err != nil {
@@ -248,13 +281,15 @@ func (d *drawn) tell(line string) tea.Cmd {
 	if d.id == "" {
 		d.Become(session.AgentLoading)
 	}
-	key := d.retryKey(line)
-	return d.request(func(ctx context.Context, id string) (func(*drawn), error) { return d.told(ctx, id, line, key) })
+	key, plan := d.retryKey(line), d.plan
+	return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+		opened, err := d.say(ctx, id, line, key, plan)
+		return d.told(line, opened, err), err
+	})
 }
 
-// told sends a message in the background. If that fails, the message returns to the prompt.
-func (d *drawn) told(ctx context.Context, id, line, key string) (func(*drawn), error) {
-	opened, err := d.say(ctx, id, line, key)
+// told is called after a message was sent. If that failed, the message returns to the prompt.
+func (d *drawn) told(line string, opened *api.Conversation, err error) func(*drawn) {
 	return func(d *drawn) {
 		if err == nil {
 			d.unsent = ""
@@ -269,7 +304,7 @@ func (d *drawn) told(ctx context.Context, id, line, key string) (func(*drawn), e
 		if err != nil && d.input.Value() == "" {
 			d.set(line)
 		}
-	}, err
+	}
 }
 
 // show opens another session.
@@ -283,21 +318,52 @@ func (d *drawn) show(c api.Conversation) {
 func (d *drawn) run(name, arguments string) tea.Cmd {
 	c, ok := findCommand(name)
 	if !ok {
+		line := strings.TrimSpace("/" + name + " " + arguments)
+		key, plan := d.retryKey(line), d.plan
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
-			if d.Expand != nil {
-				if prompt, ok := d.Expand(ctx, name, arguments); ok {
-					return d.told(ctx, id, prompt, rand.Text()+rand.Text())
-				}
+			opened, found, err := d.expand(ctx, id, name, arguments, key, plan)
+			if !found && err == nil {
+				return func(d *drawn) { d.Problem(unknown(name)) }, nil
 			}
-			return func(d *drawn) { d.Problem(unknown(name)) }, nil
+			return d.told(line, opened, err), err
 		})
 	}
+	if c.agent && d.id == "" {
+		d.Problem("/" + c.name + " needs a session; send a message first")
+		return nil
+	}
 	switch c.name {
+	case "plan":
+		return d.planMode(arguments)
+	case "undo":
+		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+			text, notice, err := d.undo(ctx, id)
+			return func(d *drawn) {
+				if err == nil {
+					d.Notice(notice)
+				}
+				if d.input.Value() == "" && d.entry == aMessage {
+					d.set(text)
+				}
+			}, err
+		})
+	case "redo":
+		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+			notice, err := d.redo(ctx, id)
+			return func(d *drawn) {
+				if err == nil {
+					d.Notice(notice)
+				}
+			}, err
+		})
 	case "quit":
 		return d.quit()
 	case "new":
 		d.leaveSession()
 		d.Notice("new session")
+		if arguments != "" {
+			return d.tell(arguments)
+		}
 		return nil
 	case "resume":
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
@@ -325,6 +391,55 @@ func (d *drawn) run(name, arguments string) tea.Cmd {
 		d.Notice(notice)
 	}
 	return nil
+}
+
+// planMode handles /plan.
+func (d *drawn) planMode(arguments string) tea.Cmd {
+	step, err := d.planOf(arguments)
+	if err != nil {
+		d.Problem(err.Error())
+		return nil
+	}
+	switch step {
+	case planApprove:
+		return d.approvePlan("")
+	case planEdit:
+		d.draft, d.entry, d.menu = d.input.Value(), aPlan, menu{}
+		d.set(d.reply)
+		return nil
+	}
+	if d.id == "" { // it holds from the first message on
+		if d.plan = step != planOff; step == planTask {
+			return d.tell(arguments)
+		}
+		return nil
+	}
+	if step != planTask {
+		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+			return nil, d.setPlan(ctx, id, step == planOn)
+		})
+	}
+	key := d.retryKey(arguments)
+	return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+		err := d.setPlan(ctx, id, true)
+		if err == nil {
+			_, err = d.say(ctx, id, arguments, key, true)
+		}
+		return d.told("/plan "+arguments, nil, err), err
+	})
+}
+
+// approvePlan leaves plan mode and tells the agent to carry out the plan.
+func (d *drawn) approvePlan(edited string) tea.Cmd {
+	text := approved(d.reply, edited)
+	key := d.retryKey(text)
+	return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+		err := d.setPlan(ctx, id, false)
+		if err == nil {
+			_, err = d.say(ctx, id, text, key, false)
+		}
+		return d.told(text, nil, err), err
+	})
 }
 
 // leaveSession closes the session; its agent continues.

@@ -120,6 +120,9 @@ var errQuit = errors.New("quit")
 func (p *plain) talk(ctx context.Context) error {
 	for {
 		err := p.settle(ctx)
+		if err == nil && p.hasPlan() {
+			p.Notice(planReady)
+		}
 		if err == nil {
 			p.Prompt(">")
 			var line string
@@ -249,16 +252,33 @@ func (p *plain) line(ctx context.Context, line string) error {
 		return p.tell(ctx, line)
 	}
 	c, known := findCommand(name)
-	if !known {
-		if p.Expand != nil {
-			if prompt, ok := p.Expand(ctx, name, arguments); ok {
-				return p.tell(ctx, prompt)
-			}
+	switch {
+	case !known:
+		opened, found, err := p.expand(ctx, p.id, name, arguments, p.retryKey(line), p.plan)
+		if !found && err == nil {
+			p.Problem(unknown(name))
+			return nil
 		}
-		p.Problem(unknown(name))
+		p.told(ctx, opened, err)
+		return nil
+	case c.agent && p.id == "":
+		p.Problem("/" + c.name + " needs a session; send a message first")
 		return nil
 	}
 	switch c.name {
+	case "plan":
+		return p.planMode(ctx, arguments)
+	case "undo":
+		text, notice, err := p.undo(ctx, p.id)
+		p.report(notice, err)
+		if err == nil {
+			p.Notice("the message was: " + text)
+		}
+		return nil
+	case "redo":
+		notice, err := p.redo(ctx, p.id)
+		p.report(notice, err)
+		return nil
 	case "quit":
 		return errQuit
 	case "new":
@@ -266,6 +286,9 @@ func (p *plain) line(ctx context.Context, line string) error {
 			p.stop()
 		}
 		p.close()
+		if arguments != "" {
+			return p.tell(ctx, arguments)
+		}
 		return nil
 	case "resume":
 		found, err := cli.Find(ctx, p.Client, arguments)
@@ -281,21 +304,64 @@ func (p *plain) line(ctx context.Context, line string) error {
 		return nil
 	}
 	notice, err := p.do(ctx, c, arguments)
+	p.report(notice, err)
+	return nil
+}
+
+// report shows the result of a command.
+func (p *plain) report(notice string, err error) {
 	switch {
 	case err != nil:
 		p.Problem(err.Error())
 	case notice != "":
 		p.Notice(notice)
 	}
-	return nil
+}
+
+// planMode handles /plan.
+func (p *plain) planMode(ctx context.Context, arguments string) error {
+	step, err := p.planOf(arguments)
+	edited := ""
+	if err == nil && step == planEdit {
+		p.Prompt("The plan as you want it (a backslash at the end continues the line):")
+		if edited, err = p.read(ctx); err != nil || edited == "" {
+			return err
+		}
+	}
+	switch {
+	case err != nil:
+		p.Problem(err.Error())
+		return nil
+	case step == planApprove || step == planEdit:
+		arguments = approved(p.reply, edited)
+		err = p.setPlan(ctx, p.id, false)
+	case p.id == "": // it holds from the first message on
+		p.plan = step != planOff
+		p.Notice(map[bool]string{true: "plan mode on", false: "plan mode off"}[p.plan])
+	default:
+		if err = p.setPlan(ctx, p.id, step != planOff); err == nil {
+			p.plan = step != planOff
+		}
+	}
+	if err != nil || step == planOn || step == planOff {
+		p.report("", err)
+		return nil
+	}
+	return p.tell(ctx, arguments)
 }
 
 // tell sends a message.
 func (p *plain) tell(ctx context.Context, line string) error {
-	opened, err := p.say(ctx, p.id, line, p.retryKey(line))
+	opened, err := p.say(ctx, p.id, line, p.retryKey(line), p.plan)
+	p.told(ctx, opened, err)
+	return nil
+}
+
+// told is called after a message was sent.
+func (p *plain) told(ctx context.Context, opened *api.Conversation, err error) {
 	if err != nil {
 		p.Problem("not sent: " + err.Error())
-		return nil
+		return
 	}
 	p.unsent = ""
 	if opened != nil {
@@ -303,5 +369,4 @@ func (p *plain) tell(ctx context.Context, line string) error {
 		p.follow(ctx)
 	}
 	p.Unheard = true // until the agent reads it
-	return nil
 }

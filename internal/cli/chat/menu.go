@@ -92,6 +92,11 @@ func (d *drawn) completions(text string, files []string) menu {
 				m.choices = append(m.choices, choice{"/" + c.name, c.about})
 			}
 		}
+		for _, c := range d.known {
+			if _, taken := findCommand(c.Name); !taken && strings.HasPrefix(c.Name, rest) {
+				m.choices = append(m.choices, choice{"/" + c.Name, strings.TrimSpace(c.ArgumentHint + " " + c.Description)})
+			}
+		}
 		return m
 	}
 	at := mention(text)

@@ -160,6 +160,8 @@ func (d *drawn) activity() string {
 		return strings.Join(lines, "\n")
 	case aReason:
 		return d.paint(yellow, d.fit("Reason for the agent (Enter to end the turn):"))
+	case aPlan:
+		return d.paint(yellow, d.fit("Edit the plan (Enter approves it, Esc goes back):"))
 	case newCall:
 		return d.paint(yellow, d.fit("Edit the call (Enter to run it, Esc to go back):"))
 	}
@@ -168,6 +170,9 @@ func (d *drawn) activity() string {
 		return d.paint(faint, "loading the session")
 	case d.Working():
 		text, _ := track.Word(d.State)
+		if d.Compacting {
+			text = "compacting"
+		}
 		if d.doing != "" {
 			text = d.doing
 		}
@@ -180,6 +185,8 @@ func (d *drawn) activity() string {
 			text += " · Esc interrupts"
 		}
 		return d.paint(cyan, d.fit(spinner[d.spin%len(spinner)]+" "+text))
+	case d.hasPlan():
+		return d.paint(yellow, strings.Join(strings.Split(ansi.Wordwrap(planReady, max(d.width-1, 1), ""), "\n"), "\n"))
 	case d.State == session.AgentPaused:
 		return d.paint(yellow, d.fit("Paused. Enter continues, a message does too."))
 	case d.State == session.AgentStopped && d.id != "":
@@ -190,9 +197,9 @@ func (d *drawn) activity() string {
 
 // statusLine returns the last line of the screen.
 func (d *drawn) statusLine() string {
-	parts := []string{d.modelName(), d.costText(), "context " + d.contextText(), d.mode}
+	parts := []string{d.modelName(), d.costText(), "context " + d.contextText(), d.modeText()}
 	if d.id == "" || d.Used == 0 {
-		parts = []string{d.modelName(), d.costText(), d.mode}
+		parts = []string{d.modelName(), d.costText(), d.modeText()}
 	}
 	if d.width >= 100 {
 		parts = append(parts, d.place())

@@ -198,7 +198,7 @@ func conversationIDs(ctx context.Context, dataDir string, given map[string]strin
 	}
 	for _, c := range page.Results {
 		word, _ := cli.StateOf(c)
-		out = append(out, candidate{c.ConversationID, word + " · " + c.Title})
+		out = append(out, candidate{c.ConversationID, word + " · " + terminal.Inline(c.Title)})
 	}
 	return out
 }

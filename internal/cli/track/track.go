@@ -32,6 +32,8 @@ type Agent struct {
 	Waits, Expects bool
 	// Pausing is true when a pause after the current step was asked for. The caller sets it.
 	Pausing bool
+	// Compacting is true while the history is to be replaced by a summary because the user asked for it.
+	Compacting bool
 }
 
 // Remember takes the next event.
@@ -59,11 +61,13 @@ func (a *Agent) Remember(p session.Payload) {
 	case session.Paused:
 		a.Become(session.AgentPaused)
 	case session.Stopped:
+		a.Compacting = false
 		a.Become(session.AgentStopped)
 	case session.TurnEnded:
 		a.Become(p.State)
 		a.ErrorID = p.ErrorID
 	case session.Failed:
+		a.Compacting = false
 		a.Become(session.AgentError)
 		a.ErrorID = p.ID
 	case session.StateChanged:
@@ -89,6 +93,12 @@ func (a *Agent) work(p session.Payload) {
 		if u := p.Usage; p.Purpose == "" {
 			a.Used, a.Window = u.Input+u.CacheRead+u.CacheWrite+u.Output, u.Window
 		}
+	case session.CompactAsked:
+		a.Compacting, a.Since = true, time.Now()
+	case session.Condensed:
+		a.Compacting, a.Used = false, 0
+	case session.Noted:
+		a.Compacting = a.Compacting && p.ID != session.NoteCompactFailed
 	case session.ModelFailed:
 		a.Cost = max(a.Cost, p.Totals.Cost)
 	case session.ToolCalled:
@@ -113,9 +123,11 @@ func (a *Agent) Working() bool {
 	case session.AgentRunning, session.AgentLoading, session.AgentUserYes, session.AgentUserNo:
 		return true
 	case session.AgentRateLimited: // it waits to ask again, until it gives up
-		return a.ErrorID == ""
+		return a.ErrorID == "" || a.Compacting
+	case session.AgentPaused, session.AgentAwaitingYes:
+		return false
 	}
-	return false
+	return a.Compacting
 }
 
 // Where says what the agent does, and what it has cost.

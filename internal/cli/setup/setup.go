@@ -1,4 +1,5 @@
-package chat
+// Package setup chooses the model of a session at the terminal: that of the flags, the one chosen last in the folder, or the demo.
+package setup
 
 import (
 	"bufio"
@@ -36,23 +37,49 @@ const setupHelp = `Deckhand needs a model. Choose one of these:
        deckhand --model scripted/demo
 `
 
-// WithModel runs a session. If there is no key for a model, it uses the model that was chosen last in
-// this folder, whose name is kept in the file. Without one it prints how to get a key, and offers the
-// demo on a terminal.
-func WithModel(o *cli.Output, model *string, file string, run func() error) error {
-	if *model != "" {
-		_ = os.WriteFile(file, []byte(*model), 0o600) // only a default is lost
+// Choice is the model of a folder. Model and BaseURL are those of the flags, "" if they are not set.
+type Choice struct {
+	Model, BaseURL *string
+	// File keeps the model that was chosen last, and its base URL.
+	File string
+}
+
+// Remember keeps the model of the flags for the next time. Only a default is lost if it cannot be written.
+func (c Choice) Remember() {
+	if *c.Model != "" {
+		_ = os.WriteFile(c.File, []byte(*c.Model+"\n"+*c.BaseURL), 0o600)
 	}
+}
+
+// Recall sets the model that was chosen last, unless flags set one. It reports whether it did.
+func (c Choice) Recall() bool {
+	last, _ := os.ReadFile(c.File)
+	model, base, _ := strings.Cut(strings.TrimSpace(string(last)), "\n")
+	if model == "" || *c.Model != "" || *c.BaseURL != "" {
+		return false
+	}
+	*c.Model, *c.BaseURL = model, base
+	return true
+}
+
+// Run runs a session. A session that is continued keeps the model that was chosen last in this folder; a new one gets it if
+// there is no key for a model. Without one, it prints how to get a key, and offers the demo on a terminal.
+func (c Choice) Run(o *cli.Output, continued bool, run func() error) error {
+	c.Remember()
+	chosen := *c.Model != ""
+	recalled := continued && c.Recall()
 	err := run()
-	if !keyless(err) || *model != "" {
+	if !keyless(err) || chosen {
 		return err
 	}
-	if last, _ := os.ReadFile(file); len(last) > 0 {
-		*model = string(last)
+	if recalled { // its key is gone
+		*c.Model, *c.BaseURL = "", ""
+	}
+	if recalled || c.Recall() {
 		if err = run(); !keyless(err) {
 			return err
 		}
-		*model = ""
+		*c.Model, *c.BaseURL = "", ""
 	}
 	fmt.Fprint(o.Stderr, setupHelp)
 	if cli.Columns(os.Stdin) == 0 {
@@ -63,8 +90,8 @@ func WithModel(o *cli.Output, model *string, file string, run func() error) erro
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
 		return cli.Exit(cli.ExitUsage)
 	}
-	*model = demo
-	_ = os.WriteFile(file, []byte(*model), 0o600)
+	*c.Model = demo
+	c.Remember()
 	return run()
 }
 
