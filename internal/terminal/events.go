@@ -121,9 +121,9 @@ func restored(p session.Restored) string {
 	}
 	switch p.Action {
 	case session.RestoreUndo:
-		return "undone: restoring " + what
+		return "undid the restore of " + what
 	case session.RestoreRedo:
-		return "redone: restoring " + what
+		return "redid the restore of " + what
 	}
 	return fmt.Sprintf("restored %s to event %d", what, p.Point)
 }

@@ -50,6 +50,7 @@ type drawn struct {
 	// heights are the recent heights of the lower part of the screen.
 	heights [16]int
 	views   int
+	shrinks shrinking
 
 	input   textarea.Model
 	entry   entry

@@ -339,8 +339,8 @@ func (d *drawn) run(name, arguments string) tea.Cmd {
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
 			text, notice, err := d.undo(ctx, id)
 			return func(d *drawn) {
-				if err == nil {
-					d.Notice(notice)
+				if notice != "" {
+					d.Problem(notice)
 				}
 				if d.input.Value() == "" && d.entry == aMessage {
 					d.set(text)
@@ -351,8 +351,8 @@ func (d *drawn) run(name, arguments string) tea.Cmd {
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
 			notice, err := d.redo(ctx, id)
 			return func(d *drawn) {
-				if err == nil {
-					d.Notice(notice)
+				if notice != "" {
+					d.Problem(notice)
 				}
 			}, err
 		})

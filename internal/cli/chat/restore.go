@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -42,7 +41,8 @@ func (s *conversation) turns(ctx context.Context, id string) (*track.Turns, erro
 	}
 }
 
-// undo restores the files and the conversation to before the last turn. It returns the messages of that turn.
+// undo restores the files and the conversation to before the last turn. It returns the messages of that turn, and what could not
+// be restored.
 func (s *conversation) undo(ctx context.Context, id string) (text, notice string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, restoring)
 	defer cancel()
@@ -58,7 +58,7 @@ func (s *conversation) undo(ctx context.Context, id string) (text, notice string
 	if err != nil {
 		return "", "", cli.Plainly(err)
 	}
-	return text, restored("undone", done), nil
+	return text, notRestored(done), nil
 }
 
 // redo takes back the last undo.
@@ -76,20 +76,13 @@ func (s *conversation) redo(ctx context.Context, id string) (notice string, err 
 	if err != nil {
 		return "", cli.Plainly(err)
 	}
-	return restored("redone", done), nil
+	return notRestored(done), nil
 }
 
-// restored says what was restored, and which files could not be.
-func restored(word string, done api.Restored) string {
-	files := "no files changed"
-	if done.Changed == 1 {
-		files = "1 file changed"
-	} else if done.Changed > 1 {
-		files = fmt.Sprintf("%d files changed", done.Changed)
+// notRestored names the files that could not be restored. The event of the restore says the rest.
+func notRestored(done api.Restored) string {
+	if len(done.Kept) == 0 {
+		return ""
 	}
-	text := word + " the last turn; " + files
-	if len(done.Kept) > 0 {
-		text += "; not restored: " + strings.Join(done.Kept, ", ")
-	}
-	return text
+	return "not restored: " + strings.Join(done.Kept, ", ")
 }

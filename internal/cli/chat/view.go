@@ -89,9 +89,28 @@ func (d *drawn) View() tea.View {
 	}
 	lines = append(lines, d.statusLine())
 	v.Content = strings.Join(lines, "\n")
+	v.Content += strings.Repeat("\n", d.shrinks.pad(strings.Count(v.Content, "\n")+1, d.spin))
 	d.heights[d.views%len(d.heights)] = strings.Count(v.Content, "\n") + 1
 	d.views++
 	return v
+}
+
+// shrinking is how the lower part of the screen gets lower. The renderer loses the way if the cursor stands below the
+// new height, and leaves lines behind. So blank lines stay below for a moment, while the cursor goes up.
+type shrinking struct {
+	tall, want int // the height on the screen, and the next one
+	since      int // the tick at which it was wanted
+}
+
+// pad returns how many blank lines stay below a view that is so high.
+func (s *shrinking) pad(height, tick int) int {
+	if height != s.want {
+		s.want, s.since = height, tick
+	}
+	if height >= s.tall || tick >= s.since+2 {
+		s.tall = height
+	}
+	return s.tall - height
 }
 
 // hint returns the placeholder of the empty prompt.
@@ -99,6 +118,8 @@ func (d *drawn) hint() string {
 	switch {
 	case d.entry == anAnswer && d.question.Risk == int(session.RiskHigh):
 		return "Type yes to approve, n to reject"
+	case d.entry == anAnswer && d.approval().Pattern != "":
+		return "Type y, n, e or a, and press Enter"
 	case d.entry == anAnswer:
 		return "Type y, n or e, and press Enter"
 	case d.entry != aMessage:
