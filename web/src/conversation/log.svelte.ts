@@ -264,6 +264,8 @@ export class Log {
         this.lastRestored = Math.max(this.lastRestored, e.id);
         if (e.payload.conversation) this.restored({ id: e.id, action: e.payload.action as Restore["action"], point: e.payload.point });
         return this.addNotice(e, e.kind, "", to);
+      case "compact_asked":
+        return this.addNotice(e, e.kind, e.payload.instructions ?? "", to);
       case "checked_out":
       case "trust_set":
       case "egress_set":

@@ -58,6 +58,10 @@ export function say(id: string, content: string, images: string[], files: string
   return once(`say ${id} ${JSON.stringify(args)}`, send);
 }
 
+/** compact replaces the history by a summary, in the model's view. */
+export const compact = (id: string, instructions: string) =>
+  data(api.POST("/api/conversations/{conversation_id}/compact", { params: keyed(id), body: instructions ? { instructions } : {} }));
+
 /** become asks for another state: running, paused, stopped. */
 export const become = (id: string, state: string) =>
   data(

@@ -29,6 +29,7 @@ export const sections: Section[] = [
     fields: ["sandbox_base_container_image", "sandbox_runtime_container_image", "remote_runtime_resource_factor", "sandbox_api_key"],
   },
   { id: "tools", icon: "plug", fields: ["mcp_config", "search_api_key"] },
+  { id: "commands", icon: "pencil", fields: [] },
   { id: "secrets", icon: "lock", fields: [] },
   { id: "git", icon: "branch", fields: ["git_user_name", "git_user_email"] },
   { id: "notifications", icon: "bell", fields: ["enable_sound_notifications"] },
