@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"deckhand/internal/cli"
+	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
 )
 
@@ -311,4 +312,109 @@ func TestSessionWithoutModel(t *testing.T) {
 	if out := s.ends(cli.ExitDone); regexp.MustCompile(`\x1b\[[0-9]*m`).MatchString(out) {
 		t.Errorf("there are colours: %q", out)
 	}
+}
+
+// Plan mode, custom commands, undo and redo of a turn with its files, and a summary on request.
+func TestSessionCommands(t *testing.T) {
+	t.Parallel()
+	needLocal(t)
+	d := newDesk(t, nil)
+	if err := os.MkdirAll(filepath.Join(d.dir, ".deckhand", "commands"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"greet": "---\ndescription: Greet someone\n---\nGreet $1 warmly.", "review": "Our review."} {
+		if err := os.WriteFile(filepath.Join(d.dir, ".deckhand", "commands", name+".md"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.server = llmtest.New(t, func(a llmtest.Asked) llmtest.Reply {
+		last := a.Messages[len(a.Messages)-1]
+		switch {
+		case strings.Contains(a.System, "memory of a software agent"):
+			return llmtest.Reply{Text: "THE SUMMARY"}
+		case last.Role == llm.ToolResult:
+			return llmtest.Reply{Text: "Carried out."}
+		case strings.Contains(last.Text, "plan is approved"):
+			return sh("echo " + map[bool]string{true: "edited", false: "as it was"}[strings.Contains(last.Text, "two steps")] + " > made.txt")
+		case strings.Contains(last.Text, "Greet"):
+			return llmtest.Reply{Text: "Hello " + last.Text}
+		}
+		return llmtest.Reply{Text: "1. Write made.txt"}
+	})
+	s := d.session(80, 30, "--sandbox", "local", "--yes")
+	s.shows("Describe a task")
+	s.enter("/undo")
+	s.shows("/undo needs a session")
+	s.press("/gr")
+	s.shows("❯ /greet", "Greet someone")
+	s.press("\t")
+	s.enter("Ada")
+	s.expect("Hello Greet Ada warmly.")
+	s.enter("/commands")
+	s.shows("/repo:review", "/review [focus]")
+	s.enter("/plan")
+	s.shows("plan mode on", "openai/gpt-4o", "· plan mode")
+	s.enter("/plan write a file")
+	s.shows("1. Write made.txt", "/plan approve carries out the plan")
+	if d.exists("made.txt") || !strings.Contains(string(d.server.Asked()[len(d.server.Asked())-1].Body), "plan") {
+		t.Error("plan mode was not on")
+	}
+	s.enter("/plan edit")
+	s.shows("Edit the plan", "> 1. Write made.txt")
+	s.enter(" in two steps")
+	s.expect("Carried out.")
+	s.shows("never asks", "> Describe a task")
+	made := func() string {
+		text, _ := os.ReadFile(filepath.Join(d.dir, "made.txt"))
+		return string(text)
+	}
+	if made() != "edited\n" {
+		t.Errorf("the edited plan was not carried out: %q", made())
+	}
+	s.enter("/undo")
+	s.shows("restored", "> The plan is approved with changes")
+	if d.exists("made.txt") {
+		t.Error("the file was not restored")
+	}
+	s.press(ctrlC)
+	s.enter("/redo")
+	s.shows("undid the restore")
+	if made() != "edited\n" {
+		t.Errorf("after /redo: %q", made())
+	}
+	s.enter("/redo")
+	s.shows("nothing to redo")
+	s.enter("/compact keep the file names")
+	s.shows("compacting the history", "replaced by a summary")
+	s.enter("/compact")
+	s.shows("nothing to compact yet")
+	s.press(ctrlD)
+	s.ends(cli.ExitDone)
+}
+
+// In a terminal that cannot be drawn on, the reason of an approval comes before the question. A session is continued with its own
+// model, also by run.
+func TestSessionKeepsItsModel(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, llmtest.Script(sh("rm -rf kept"), llmtest.Reply{Text: "Fine."}, llmtest.Reply{Text: "Continued."}))
+	d.env = append(d.env, "TERM=dumb")
+	plain := onScreen(t, d.command(d.args("session")...))
+	plain.expect("> ")
+	plain.enter("/plan")
+	plain.expect("plan mode on")
+	plain.enter("/plan off")
+	plain.expect("plan mode off")
+	plain.enter("clean up")
+	plain.expect("$ rm -rf kept")
+	plain.expect("? It deletes files")
+	plain.expect("HIGH RISK")
+	plain.enter("n keep it")
+	plain.expect("Fine.")
+	plain.press(ctrlD)
+	plain.ends(cli.ExitDone)
+	code, out, errs := d.finish(d.command(append([]string{"run", "--continue", "and now?", "--data-dir", d.data}, plainSandbox(t, nil)...)...))
+	if code != 0 || !strings.Contains(out, "Continued.") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	d.leavesNothing()
 }

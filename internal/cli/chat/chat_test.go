@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -45,38 +44,9 @@ func TestCommandsAndPaths(t *testing.T) {
 func TestMentions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": -1, "@": 0, "see @a": 4, "see @a ": -1, "a@b": -1, "(@x": 1, "@a and @b/c": 7, "one\n@two": 4} {
-		if got := mention(text); got != want {
+		if got := mentionAt(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
-	}
-	names := []string{"docs/", "docs/model.md", "internal/model/model.go", "main.go", "m.txt", "other"}
-	if got := rank(names, "mo"); !slices.Equal(got, []string{"docs/model.md", "internal/model/model.go", "main.go"}) {
-		t.Errorf("%v", got)
-	}
-	if got := rank(names, "MAI"); !slices.Equal(got, []string{"main.go"}) {
-		t.Errorf("%v", got)
-	}
-	if got := rank(names, "imgo"); !slices.Equal(got, []string{"internal/model/model.go"}) { // letters in order
-		t.Errorf("%v", got)
-	}
-}
-
-func TestFilesOfAFolder(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for name, text := range map[string]string{".gitignore": "out/\n*.log\n", "a.go": "", "x.log": "", "out/made": "", "sub/b.go": "", ".git/config": ""} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink("/", filepath.Join(dir, "root")); err != nil {
-		t.Fatal(err)
-	}
-	if got := localFiles(dir); !slices.Equal(got, []string{".gitignore", "a.go", "root", "sub/", "sub/b.go"}) {
-		t.Errorf("%q", got)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/mention"
 	"deckhand/internal/terminal"
 )
 
@@ -128,7 +129,7 @@ func unknown(name string) string {
 		names = append(names, c.name)
 	}
 	text := "unknown command /" + name
-	if near := rank(names, name[:min(2, len(name))]); len(near) > 0 {
+	if near := mention.Rank(names, name[:min(2, len(name))]); len(near) > 0 {
 		text += "; did you mean /" + near[0] + "?"
 	}
 	return text + " Type /help for all commands"

@@ -103,7 +103,7 @@ func (d *drawn) complete() tea.Cmd {
 		d.menu = menu{}
 		return nil
 	}
-	if mention(typed) < 0 || strings.HasPrefix(typed, "/") && !strings.ContainsAny(typed, " \n") {
+	if mentionAt(typed) < 0 || strings.HasPrefix(typed, "/") && !strings.ContainsAny(typed, " \n") {
 		d.menu = d.completions(typed, nil)
 		if typed == "/" {
 			return d.readCommands()
@@ -112,7 +112,7 @@ func (d *drawn) complete() tea.Cmd {
 	}
 	id := d.id
 	return func() tea.Msg {
-		files := d.files(d.ctx, id, typed[mention(typed)+1:])
+		files := d.files(d.ctx, id, typed[mentionAt(typed)+1:])
 		return doneMsg{then: func(d *drawn) {
 			d.busy++ // this is not a request
 			if d.input.Value() == typed && d.entry == aMessage {

@@ -7,6 +7,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/mention"
 	"deckhand/internal/terminal"
 )
 
@@ -38,7 +39,7 @@ func (m *menu) view(d *drawn) []string {
 	if !m.open() {
 		return nil
 	}
-	room := max(1, min(maxFound, d.height-5))
+	room := max(1, min(mention.MaxFound, d.height-5))
 	if m.whole {
 		room = max(1, min(15, d.height-4))
 	}
@@ -99,19 +100,19 @@ func (d *drawn) completions(text string, files []string) menu {
 		}
 		return m
 	}
-	at := mention(text)
+	at := mentionAt(text)
 	if at < 0 {
 		return menu{}
 	}
 	m := menu{from: at}
-	for _, name := range rank(files, text[at+1:]) {
+	for _, name := range mention.Rank(files, text[at+1:]) {
 		m.choices = append(m.choices, choice{word: "@" + name})
 	}
 	return m
 }
 
-// mention returns where the mention at the end of a text begins, -1 if there is none.
-func mention(text string) int {
+// mentionAt returns where the mention at the end of a text begins, -1 if there is none.
+func mentionAt(text string) int {
 	at := strings.LastIndexByte(text, '@')
 	if at < 0 || strings.ContainsAny(text[at:], " \n\t") || at > 0 && !strings.ContainsRune(" \n\t(\"'", rune(text[at-1])) {
 		return -1

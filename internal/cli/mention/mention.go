@@ -1,0 +1,105 @@
+// Package mention finds files of a folder by a part of their name.
+package mention
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"deckhand/internal/gitignore"
+)
+
+// Limits on the list of files, and on those that are found.
+const (
+	maxFiles = 20_000
+	MaxFound = 8
+)
+
+// Files lists the files of a folder with forward slashes, without .git and files that its .gitignore
+// ignores. Folders end with a slash. Links are not followed.
+func Files(folder string) []string {
+	text, _ := os.ReadFile(filepath.Join(folder, ".gitignore")) // optional
+	hidden := gitignore.Parse(string(text))
+	var out []string
+	_ = filepath.WalkDir(folder, func(at string, e fs.DirEntry, err error) error {
+		name, relErr := filepath.Rel(folder, at)
+		if err != nil || relErr != nil || name == "." {
+			return nil // a folder that cannot be read has no files to mention
+		}
+		name = filepath.ToSlash(name)
+		if e.Name() == ".git" || hidden.Hides(name, e.IsDir()) {
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if e.IsDir() {
+			name += "/"
+		}
+		if out = append(out, name); len(out) >= maxFiles {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return out
+}
+
+// Rank returns the names that match the typed text, best first: those whose last part begins with it,
+// those that contain it, and those that have its letters in order.
+func Rank(names []string, typed string) []string {
+	typed = strings.ToLower(typed)
+	type match struct {
+		name  string
+		score int
+	}
+	var found []match
+	for _, name := range names {
+		lower := strings.ToLower(name)
+		base := path.Base(lower)
+		score := 0
+		switch {
+		case typed == "":
+			score = strings.Count(strings.TrimSuffix(name, "/"), "/")
+		case strings.HasPrefix(lower, typed):
+			score = 0
+		case strings.HasPrefix(base, typed):
+			score = 1
+		case strings.Contains(lower, typed):
+			score = 2
+		case inOrder(lower, typed):
+			score = 3
+		default:
+			continue
+		}
+		found = append(found, match{name, score})
+	}
+	slices.SortStableFunc(found, func(a, b match) int {
+		if a.score != b.score {
+			return a.score - b.score
+		}
+		if len(a.name) != len(b.name) {
+			return len(a.name) - len(b.name)
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	out := make([]string, 0, MaxFound)
+	for _, m := range found[:min(len(found), MaxFound)] {
+		out = append(out, m.name)
+	}
+	return out
+}
+
+// inOrder reports whether the letters of typed are in text, in this order.
+func inOrder(text, typed string) bool {
+	for _, r := range typed {
+		at := strings.IndexRune(text, r)
+		if at < 0 {
+			return false
+		}
+		text = text[at+len(string(r)):]
+	}
+	return true
+}
