@@ -128,7 +128,7 @@ func TestUsageErrors(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"fly"}, "unknown command fly; to run a task"}, {[]string{"lsit"}, "unknown command lsit; did you mean list?\nRun deckhand --help"}, {[]string{"attahc"}, `did you mean attach?`}, {[]string{"-c", "--resume"}, "can't be used together"}, {[]string{"serve", "--port", "1"}, "unknown flag --port"},
+		{[]string{"fly"}, "unknown command fly; "}, {[]string{"fix-the-parser"}, "unknown command fix-the-parser; to run a task: deckhand run"}, {[]string{"lsit"}, "unknown command lsit; did you mean list?\nRun deckhand --help"}, {[]string{"attahc"}, `did you mean attach?`}, {[]string{"-c", "--resume"}, "can't be used together"}, {[]string{"serve", "--port", "1"}, "unknown flag --port"},
 		{[]string{"serve", "--log-level", "loud"}, "--log-level"}, {[]string{"serve", "--addr", "nonsense"}, "HOST:PORT"}, {[]string{"serve", "--rate-limit", "many"}, "--rate-limit"},
 		{[]string{"serve", "--tls-cert", "x.pem"}, "--tls-key"}, {[]string{"serve", "--public-url", "ftp://x"}, "--public-url"}, {[]string{"serve", "--public-url", "https://a:b@x"}, "--public-url"}, {[]string{"serve", "--public-url", "https://x?y"}, "--public-url"}, {[]string{"serve", "--public-url", "https://x/api"}, "conflicts with a path of the server"}, {[]string{"serve", "--metrics-addr", "x"}, "--metrics-addr"},
 		{[]string{"serve", "--database-url", "postgres://x/y"}, "sqlite:PATH"}, {[]string{"serve", "--database-url", "sqlite:"}, "path"}, {[]string{"serve", "--allow-private", "not a host"}, ""}, {[]string{"serve", "--legacy-ui-allow", "https://x.example"}, "--legacy-ui-allow"},

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"deckhand/internal/llm"
+	"deckhand/internal/llm/llmtest"
+)
+
+// Commands of a user's own, and a summary on request, as users see them.
+func TestCommandsInABrowser(t *testing.T) {
+	t.Parallel()
+	findChromium(t)
+	h := newTheatre(t, "tove")
+	h.lab.mind("packer", func(a llmtest.Asked) llmtest.Reply {
+		if strings.Contains(a.System, "memory of a software agent") {
+			return llmtest.Reply{Text: "The anchor is remembered."}
+		}
+		n := 1
+		for _, m := range a.Messages {
+			if m.Role == llm.Assistant {
+				n++
+			}
+		}
+		return llmtest.Reply{Text: fmt.Sprintf("Answer %d", n)}
+	})
+	h.play(t, "commands.mjs")
+}
