@@ -2,6 +2,7 @@ package chat
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,15 @@ func (d *drawn) paint(look, text string) string {
 
 // fit truncates a line to the width of the screen.
 func (d *drawn) fit(text string) string { return ansi.Truncate(text, max(d.width-1, 1), "…") }
+
+// wrap breaks a text into lines that fit the width of the screen.
+func (d *drawn) wrap(look, text string) string {
+	lines := strings.Split(ansi.Wordwrap(text, max(d.width-1, 1), ""), "\n")
+	for i, line := range lines {
+		lines[i] = d.paint(look, line)
+	}
+	return strings.Join(lines, "\n")
+}
 
 // welcome shows the folder or server, the model and the session.
 func (d *drawn) welcome() {
@@ -174,11 +184,7 @@ func (d *drawn) activity() string {
 		if d.question.Risk == int(session.RiskHigh) {
 			look = invert
 		}
-		var lines []string // a question is wrapped, not truncated, so that all answers are visible
-		for line := range strings.SplitSeq(ansi.Wordwrap(d.questionText()+":", max(d.width-1, 1), ""), "\n") {
-			lines = append(lines, d.paint(look, line))
-		}
-		return strings.Join(lines, "\n")
+		return d.wrap(look, d.questionText()+":") // not truncated, so that all answers are visible
 	case aReason:
 		return d.paint(yellow, d.fit("Reason for the agent (Enter to end the turn):"))
 	case aPlan:
@@ -207,7 +213,10 @@ func (d *drawn) activity() string {
 		}
 		return d.paint(cyan, d.fit(spinner[d.spin%len(spinner)]+" "+text))
 	case d.hasPlan():
-		return d.paint(yellow, strings.Join(strings.Split(ansi.Wordwrap(planReady, max(d.width-1, 1), ""), "\n"), "\n"))
+		if d.width < 60 {
+			return d.paint(yellow, d.fit("Plan: /plan approve, edit or off"))
+		}
+		return d.wrap(yellow, planReady)
 	case d.State == session.AgentPaused:
 		return d.paint(yellow, d.fit("Paused. Enter continues, a message does too."))
 	case d.State == session.AgentStopped && d.id != "":
@@ -219,11 +228,11 @@ func (d *drawn) activity() string {
 // statusLine returns the last line of the screen.
 func (d *drawn) statusLine() string {
 	parts := []string{d.modelName(), d.costText(), "context " + d.contextText(), d.modeText()}
-	if d.id == "" || d.Used == 0 {
-		parts = []string{d.modelName(), d.costText(), d.modeText()}
-	}
 	if d.width >= 100 {
 		parts = append(parts, d.place())
+	}
+	if d.id == "" || d.Used == 0 || ansi.StringWidth(strings.Join(parts, " · ")) >= d.width { // the mode matters more than the context
+		parts = slices.Delete(parts, 2, 3)
 	}
 	return d.paint(faint, d.fit(strings.Join(parts, " · ")))
 }
