@@ -122,6 +122,21 @@ func (s *conversation) expand(ctx context.Context, id, name, arguments, key stri
 	return opened, true, err
 }
 
+// restoring is the timeout of a restore, which may write many files.
+const restoring = 5 * time.Minute
+
+// restore undoes the last turn and returns its messages, or takes back the last undo. notice says what could not be restored.
+func (s *conversation) restore(ctx context.Context, id string, undo bool) (text, notice string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, restoring)
+	defer cancel()
+	if undo {
+		text, notice, err = s.prompts.Undo(ctx, id)
+	} else {
+		notice, err = s.prompts.Redo(ctx, id)
+	}
+	return text, notice, cli.Plainly(err)
+}
+
 // unknown suggests commands that the user may have meant.
 func unknown(name string) string {
 	names := []string{"review", "init"}
@@ -129,8 +144,8 @@ func unknown(name string) string {
 		names = append(names, c.name)
 	}
 	text := "unknown command /" + name
-	if near := mention.Rank(names, name[:min(2, len(name))]); len(near) > 0 {
-		text += "; did you mean /" + near[0] + "?"
+	if near := mention.Nearest(names, name); near != "" {
+		text += "; did you mean /" + near + "?"
 	}
 	return text + " Type /help for all commands"
 }

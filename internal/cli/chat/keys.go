@@ -337,7 +337,7 @@ func (d *drawn) run(name, arguments string) tea.Cmd {
 		return d.planMode(arguments)
 	case "undo":
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
-			text, notice, err := d.undo(ctx, id)
+			text, notice, err := d.restore(ctx, id, true)
 			return func(d *drawn) {
 				if notice != "" {
 					d.Problem(notice)
@@ -349,7 +349,7 @@ func (d *drawn) run(name, arguments string) tea.Cmd {
 		})
 	case "redo":
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
-			notice, err := d.redo(ctx, id)
+			_, notice, err := d.restore(ctx, id, false)
 			return func(d *drawn) {
 				if notice != "" {
 					d.Problem(notice)

@@ -269,14 +269,14 @@ func (p *plain) line(ctx context.Context, line string) error {
 	case "plan":
 		return p.planMode(ctx, arguments)
 	case "undo":
-		text, notice, err := p.undo(ctx, p.id)
+		text, notice, err := p.restore(ctx, p.id, true)
 		p.report(notice, err)
 		if err == nil {
 			p.Notice("the message was: " + text)
 		}
 		return nil
 	case "redo":
-		notice, err := p.redo(ctx, p.id)
+		_, notice, err := p.restore(ctx, p.id, false)
 		p.report(notice, err)
 		return nil
 	case "quit":

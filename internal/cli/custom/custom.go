@@ -1,4 +1,5 @@
-// Package custom finds the slash commands of a session that are prompts: built-in ones, the user's own, and those of the repository.
+// Package custom carries out slash commands of a session that take more than one request: those that are prompts (built-in ones,
+// the user's own, and those of the repository), undo and redo.
 package custom
 
 import (

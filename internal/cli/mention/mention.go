@@ -103,3 +103,38 @@ func inOrder(text, typed string) bool {
 	}
 	return true
 }
+
+// Nearest returns the name that differs from the typed one in at most two letters, or begins with it; "" if there is none.
+func Nearest(names []string, typed string) string {
+	best, found := 3, ""
+	for _, name := range names {
+		n := distance(name, typed)
+		if strings.HasPrefix(name, typed) {
+			n = 0
+		}
+		if n < best && n < len(name) {
+			best, found = n, name
+		}
+	}
+	return found
+}
+
+// distance is how many letters must be added, removed or replaced to make one text of the other.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			next := before
+			if a[i] != b[j] {
+				next = min(before, row[j], row[j+1]) + 1
+			}
+			before, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
+}

@@ -39,3 +39,13 @@ func TestFilesOfAFolder(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	names := []string{"model", "undo", "plan", "compact", "commands", "q"}
+	for typed, want := range map[string]string{"modle": "model", "udno": "undo", "comp": "compact", "nonsense": "", "": "model", "xy": "", "pln": "plan"} {
+		if got := Nearest(names, typed); got != want {
+			t.Errorf("%q: %q, want %q", typed, got, want)
+		}
+	}
+}

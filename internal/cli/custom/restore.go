@@ -1,29 +1,26 @@
-package chat
+package custom
 
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"deckhand/api"
-	"deckhand/internal/cli"
+	"deckhand/client"
 	"deckhand/internal/cli/track"
 	"deckhand/internal/native"
 )
 
-// restoring is the timeout of a restore, which may write many files.
-const restoring = 5 * time.Minute
-
 // turns reads the turns of a conversation.
-func (s *conversation) turns(ctx context.Context, id string) (*track.Turns, error) {
+func (s Source) turns(ctx context.Context, id string) (*track.Turns, error) {
 	t, from := &track.Turns{}, int64(0)
 	for {
 		page, err := s.Client.Events(ctx, id, url.Values{"include_types": {track.TurnKinds}, "limit": {"100"}, "start_id": {strconv.FormatInt(from, 10)}})
 		if err != nil {
-			return nil, cli.Plainly(err)
+			return nil, err
 		}
 		for _, e := range page.Events {
 			events, err := native.Read(e)
@@ -41,11 +38,9 @@ func (s *conversation) turns(ctx context.Context, id string) (*track.Turns, erro
 	}
 }
 
-// undo restores the files and the conversation to before the last turn. It returns the messages of that turn, and what could not
-// be restored.
-func (s *conversation) undo(ctx context.Context, id string) (text, notice string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, restoring)
-	defer cancel()
+// Undo restores the files and the conversation to before the last turn. It returns the messages of that turn, and what could
+// not be restored.
+func (s Source) Undo(ctx context.Context, id string) (text, missing string, err error) {
 	t, err := s.turns(ctx, id)
 	if err != nil {
 		return "", "", err
@@ -54,17 +49,24 @@ func (s *conversation) undo(ctx context.Context, id string) (text, notice string
 	if !ok {
 		return "", "", errors.New("nothing to undo")
 	}
-	done, err := s.Client.Restore(ctx, id, api.RestoreConversation{EventID: number - 1, Conversation: api.Some(true)})
-	if err != nil {
-		return "", "", cli.Plainly(err)
+	points, err := s.Client.Checkpoints(ctx, id)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusConflict { // not all drivers keep files
+		missing, err = "files were not restored: "+refused.Message, nil
 	}
-	return text, notRestored(done), nil
+	if err != nil {
+		return "", "", err
+	}
+	files := len(points.Checkpoints) > 0
+	done, err := s.Client.Restore(ctx, id, api.RestoreConversation{EventID: number - 1, Files: api.Some(files), Conversation: api.Some(true)})
+	if err != nil {
+		return "", "", err
+	}
+	return text, missing + notRestored(done), nil
 }
 
-// redo takes back the last undo.
-func (s *conversation) redo(ctx context.Context, id string) (notice string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, restoring)
-	defer cancel()
+// Redo takes back the last undo. It returns what could not be restored.
+func (s Source) Redo(ctx context.Context, id string) (missing string, err error) {
 	t, err := s.turns(ctx, id)
 	if err != nil {
 		return "", err
@@ -73,10 +75,7 @@ func (s *conversation) redo(ctx context.Context, id string) (notice string, err 
 		return "", errors.New("nothing to redo: /redo takes back an /undo, until the next message")
 	}
 	done, err := s.Client.UndoRestore(ctx, id)
-	if err != nil {
-		return "", cli.Plainly(err)
-	}
-	return notRestored(done), nil
+	return notRestored(done), err
 }
 
 // notRestored names the files that could not be restored. The event of the restore says the rest.
