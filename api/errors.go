@@ -38,6 +38,13 @@ const (
 	CodeInternal             = "SERVER$INTERNAL"
 )
 
+// Codes of notices in the log of a conversation.
+const (
+	CodeAttemptsStarted = "STATUS$ATTEMPTS_STARTED"
+	CodeTestsPassed     = "STATUS$TESTS_PASSED"
+	CodeTestsFailed     = "STATUS$TESTS_FAILED"
+)
+
 // FieldError says which field is invalid, why, and what is valid. Msg never contains the
 // value, which may be a secret.
 type FieldError struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"deckhand/internal/conversation/attempts"
 	"deckhand/internal/gitaccess"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/httpapi"
@@ -11,7 +12,7 @@ import (
 	"deckhand/internal/trigger"
 )
 
-// wireTriggers lets git providers start conversations.
+// wireTriggers lets git providers and users start conversations in the background.
 func (s *server) wireTriggers(c *httpapi.Config, member queue.Member) {
 	store := s.data.db.Triggers()
 	s.triggers = trigger.NewWorker(trigger.Config{Member: member, Inbox: store, Sessions: s.sessions, Log: s.data.db, Index: s.data.db, Forge: s.storedForge, Logger: s.logger,
@@ -19,6 +20,9 @@ func (s *server) wireTriggers(c *httpapi.Config, member queue.Member) {
 	s.sessions.Observe(s.triggers)
 	c.Hooks.Arrivals = trigger.NewReceiver(store, s.keyring, s.triggers.Wake, s.logger)
 	c.Hooks.Integrations = &trigger.Integrations{Store: store, Seal: s.keyring, Redact: s.redactor.Add, Whoami: s.whoami, Base: func() string { return s.public }}
+	s.attempts = attempts.New(attempts.Config{Conversations: s.conversations, Store: s.data.db.Queue(attempts.Queue), Member: member, Workspaces: s.keeper, Logger: s.logger})
+	s.sessions.Observe(s.attempts)
+	s.conversations.Attempts, c.Conversations.Attempts = s.attempts, s.attempts
 }
 
 // storedForge opens a provider with the stored token of a user.

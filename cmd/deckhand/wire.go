@@ -16,6 +16,7 @@ import (
 	"deckhand/internal/cluster"
 	"deckhand/internal/config/reload"
 	"deckhand/internal/conversation"
+	"deckhand/internal/conversation/attempts"
 	slashcommand "deckhand/internal/conversation/command"
 	"deckhand/internal/conversation/review"
 	"deckhand/internal/datadir"
@@ -77,6 +78,7 @@ type server struct {
 	webhooks *notify.Dispatcher
 	reloader *reload.Reloader
 	triggers *trigger.Worker
+	attempts *attempts.Service
 	logger   *slog.Logger
 	redactor *secret.Redactor
 	masks    *profile.Masks

@@ -66,11 +66,14 @@ func checkTitle(title string) error {
 
 // Delete removes a conversation with its feedback, its sandbox and its workspace.
 func (s *Service) Delete(ctx context.Context, user string, id session.ID) error {
-	if s.Feedback != nil { // first, so that a caller who has to try again finds the conversation
+	for _, beside := range []Feedback{s.Feedback, s.Attempts} { // first, so that a caller who has to try again finds the conversation
+		if beside == nil {
+			continue
+		}
 		if _, err := s.Row(ctx, user, id); err != nil {
 			return err
 		}
-		if err := s.Feedback.Forget(ctx, string(id)); err != nil {
+		if err := beside.Forget(ctx, string(id)); err != nil {
 			return err
 		}
 	}

@@ -34,6 +34,8 @@ type Config struct {
 	Workspaces Workspaces
 	// Feedback is deleted with its conversation; nil if none is kept.
 	Feedback Feedback
+	// Attempts are removed with the conversation that they were started in; nil if there are none.
+	Attempts Feedback
 	// Redact keeps values out of the server's log; nil keeps nothing out.
 	Redact func(values ...string)
 }
@@ -60,7 +62,7 @@ type Workspaces interface {
 	Checkpoints
 }
 
-// Feedback removes what users said of the agent's work in a conversation.
+// Feedback removes what is stored about a conversation beside its log.
 type Feedback interface {
 	Forget(ctx context.Context, conversation string) error
 }

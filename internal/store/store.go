@@ -10,6 +10,7 @@ import (
 	"deckhand/internal/feedback"
 	"deckhand/internal/idempotency"
 	"deckhand/internal/notify"
+	"deckhand/internal/queue"
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
@@ -42,6 +43,8 @@ type Backend interface {
 	// Webhooks and Triggers are the records on the durable queue.
 	Webhooks() *notify.Records
 	Triggers() *trigger.Records
+	// Queue is the durable queue of this name, for a package that stores nothing else.
+	Queue(name string) queue.Store
 
 	// Meta is a value of the whole installation, nil if there is none. SetMetaOnce stores one
 	// unless there is one, and returns the one that is stored then.

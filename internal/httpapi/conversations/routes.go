@@ -6,6 +6,7 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/conversation/attempts"
 	"deckhand/internal/conversation/command"
 	"deckhand/internal/conversation/query"
 	"deckhand/internal/httpapi/rest"
@@ -16,7 +17,7 @@ import (
 
 // Routes are those on conversations and their events.
 func (d *Handlers) Routes() []rest.Route {
-	return []rest.Route{
+	return append(d.attemptRoutes(), []rest.Route{
 		rest.Op(rest.Route{Method: "POST", Path: "/api/conversations", ID: "createConversation", Tag: rest.TagConversations, Family: rest.Conversation, Summary: "Create a conversation", About: "The response is sent after the conversation has been stored durably."}, d.createConversation),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations", ID: "listConversations", Tag: rest.TagConversations, Family: rest.Conversation, Summary: "List your conversations, newest first"}, d.listConversations),
 		rest.Raw(rest.Route{Method: "GET", Path: "/api/conversations/stream", ID: "streamConversations", Stream: true, Tag: rest.TagConversations, Family: rest.Conversation, Summary: "Stream changes to your conversation list (server-sent events)", About: aboutListStream}, describeListStream, d.streamConversations),
@@ -60,7 +61,7 @@ func (d *Handlers) Routes() []rest.Route {
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/remember-prompt", ID: "rememberPrompt", Stream: true, Tag: rest.TagConversations, Family: rest.Conversation, Summary: "Generate a prompt for a microagent from a conversation", About: aboutRemember}, d.rememberPrompt),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/trusted-repositories", ID: "getTrustedRepositories", Tag: rest.TagSettings, Summary: "List trusted repositories", About: aboutTrust}, d.getTrusted),
 		rest.Op(rest.Route{Method: "PUT", Path: "/api/trusted-repositories", ID: "setTrustedRepositories", Tag: rest.TagSettings, Summary: "Replace the list of trusted repositories", About: aboutTrust}, d.setTrusted),
-	}
+	}...)
 }
 
 // Config is where conversations are, and what is known about them.
@@ -82,6 +83,8 @@ type Config struct {
 	Commands *command.Runner
 	// Microagents finds what tells the agent of a user's conversation how to work; nil for none.
 	Microagents func(ctx context.Context, user string, id session.ID) ([]api.Microagent, error)
+	// Attempts has the use cases for attempts.
+	Attempts *attempts.Service
 	// MCPStates says where the tool servers of a conversation stand.
 	MCPStates func(ctx context.Context, owner string, id session.ID) ([]api.MCPServerStatus, error)
 	// Ask puts a question to the user's own model; nil if there is none.
@@ -111,6 +114,9 @@ type Handlers struct {
 func New(d Handlers) *Handlers {
 	if d.Commands == nil {
 		d.Commands = &command.Runner{Conversations: d.Service}
+	}
+	if d.Attempts == nil {
+		d.Attempts = attempts.New(attempts.Config{Conversations: d.Service})
 	}
 	if d.RepositoryName == nil {
 		d.RepositoryName = func(session.Created, settings.Settings) string { return "" }

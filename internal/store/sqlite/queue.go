@@ -39,6 +39,25 @@ func (db *DB) view(ctx context.Context, name string, fn func(tx) error) error {
 	return db.readers.read(ctx, func(c *conn) error { return fn(tx{c: c, db: db, queue: name, wrote: new(bool)}) })
 }
 
+// named is one of the queues.
+type named struct {
+	db   *DB
+	name string
+}
+
+// Queue implements store.Backend.
+func (db *DB) Queue(name string) queue.Store { return named{db, name} }
+
+// Update implements queue.Store.
+func (q named) Update(ctx context.Context, fn func(queue.Tx) error) error {
+	return q.db.update(ctx, q.name, 0, func(t tx) error { return fn(t) })
+}
+
+// View implements queue.Store.
+func (q named) View(ctx context.Context, fn func(queue.Tx) error) error {
+	return q.db.view(ctx, q.name, func(t tx) error { return fn(t) })
+}
+
 // exec makes a change.
 func (t tx) exec(sql string, args ...driver.Value) (int64, error) {
 	*t.wrote = true

@@ -24,6 +24,7 @@ func TestQueueSuite(t *testing.T) {
 	for name, of := range map[string]func(*DB) queue.Store{
 		notify.Queue:  func(db *DB) queue.Store { return db.Webhooks() },
 		trigger.Queue: func(db *DB) queue.Store { return db.Triggers() },
+		"named":       func(db *DB) queue.Store { return db.Queue("named") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

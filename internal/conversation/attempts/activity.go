@@ -1,0 +1,192 @@
+package attempts
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"deckhand/internal/conversation"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// activity is what happened in a fork since it was made.
+type activity struct {
+	turns int // that ended by themselves
+	// ended is true if the last one ended without an error.
+	ended bool
+	// worked is the time of all turns, without pauses and without waiting for approvals.
+	worked         time.Duration
+	messages, uses int // of the user; of tools and the shell
+}
+
+// read reads the events of a fork since it was made.
+func (s *Service) read(ctx context.Context, st session.State) (a activity, err error) {
+	if st.Created.Forked == nil {
+		return a, nil
+	}
+	var since time.Time
+	inTurn := false
+	stop := func(at time.Time) {
+		if !since.IsZero() {
+			a.worked += max(at.Sub(since), 0)
+		}
+		since = time.Time{}
+	}
+	for e, err := range s.Conversations.Log.Read(ctx, st.ID, st.Created.Forked.Number) {
+		if err != nil {
+			return a, err
+		}
+		switch p := e.Payload.(type) {
+		case session.UserSaid:
+			a.messages++
+		case session.ToolCalled, session.CommandTyped:
+			a.uses++
+		case session.TurnBegan:
+			since, inTurn = e.At, true
+		case session.Resumed, session.ApprovalGiven:
+			if stop(e.At); inTurn {
+				since = e.At
+			}
+		case session.TurnEnded:
+			stop(e.At)
+			a.turns, a.ended, inTurn = a.turns+1, p.State != session.AgentError, false
+		case session.Paused, session.ApprovalAsked:
+			stop(e.At)
+		case session.Stopped, session.Failed:
+			stop(e.At)
+			inTurn = false
+		}
+	}
+	stop(time.Now())
+	return a, nil
+}
+
+// measure returns the size of the changes since the fork, nil if it cannot be told.
+func (s *Service) measure(ctx context.Context, st session.State, did activity) *Diff {
+	if did.uses == 0 {
+		return &Diff{}
+	}
+	if did.messages == 1 { // the files before this turn are those of the fork
+		if diff := s.measureTurn(ctx, st.ID); diff != nil {
+			return diff
+		}
+	}
+	return s.measureFork(ctx, st)
+}
+
+// measureTurn counts lines with git.
+func (s *Service) measureTurn(ctx context.Context, id session.ID) *Diff {
+	if s.Workspaces == nil {
+		return nil
+	}
+	v, err := s.Workspaces.View(ctx, id)
+	if err != nil {
+		return nil
+	}
+	defer v.Close()
+	found, err := v.Review(ctx, sandbox.GitRange{Kind: sandbox.RangeTurn})
+	if err != nil {
+		return nil
+	}
+	out := &Diff{Files: len(found.Files)}
+	for _, f := range found.Files {
+		out.Added += f.Added
+		out.Removed += f.Removed
+	}
+	return out
+}
+
+// maxMeasured is how many files are read to count their lines.
+const maxMeasured = 200
+
+// measureFork compares with the checkpoint of the fork.
+func (s *Service) measureFork(ctx context.Context, st session.State) *Diff {
+	if s.Conversations.Workspaces == nil {
+		return nil
+	}
+	at := conversation.Compare{User: st.Owner, ID: st.ID, Event: st.Created.Forked.Number}
+	changes, err := s.Conversations.Compare(ctx, at)
+	if err != nil {
+		return nil
+	}
+	out := &Diff{}
+	for _, c := range changes {
+		if inGit(c.Path) {
+			continue
+		}
+		if out.Files++; out.Files > maxMeasured {
+			continue
+		}
+		at.Path = c.Path
+		before, after, err := s.Conversations.CompareFile(ctx, at)
+		if err != nil {
+			continue // too large, or not a file
+		}
+		added, removed := countLines(content(before), content(after))
+		out.Added += added
+		out.Removed += removed
+	}
+	return out
+}
+
+// inGit is true for what git itself stores.
+func inGit(path string) bool {
+	for _, part := range bytes.Split([]byte(path), []byte("/")) {
+		if string(part) == ".git" {
+			return true
+		}
+	}
+	return false
+}
+
+func content(b *[]byte) []byte {
+	if b == nil || bytes.IndexByte(*b, 0) >= 0 { // a binary file has no lines
+		return nil
+	}
+	return *b
+}
+
+// maxTable bounds the memory for comparing two texts.
+const maxTable = 4 << 20
+
+// countLines returns how many lines were added and removed between two texts.
+func countLines(before, after []byte) (added, removed int) {
+	a, b := splitLines(before), splitLines(after)
+	for len(a) > 0 && len(b) > 0 && bytes.Equal(a[0], b[0]) {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && bytes.Equal(a[len(a)-1], b[len(b)-1]) {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	same := 0
+	if len(a)*len(b) <= maxTable {
+		same = common(a, b)
+	}
+	return len(b) - same, len(a) - same
+}
+
+func splitLines(text []byte) [][]byte {
+	if len(text) == 0 {
+		return nil
+	}
+	return bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+}
+
+// common returns the length of the longest common subsequence.
+func common(a, b [][]byte) int {
+	row := make([]int, len(b)+1)
+	for _, x := range a {
+		diagonal := 0
+		for j, y := range b {
+			above := row[j+1]
+			if bytes.Equal(x, y) {
+				row[j+1] = diagonal + 1
+			} else {
+				row[j+1] = max(above, row[j])
+			}
+			diagonal = above
+		}
+	}
+	return row[len(b)]
+}
