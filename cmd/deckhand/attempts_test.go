@@ -55,7 +55,7 @@ func TestAttempts(t *testing.T) {
 	t.Parallel()
 	needsCopies(t)
 	l := newLab(t, forkConfig)
-	p := l.person(t, "forker", obeys)
+	p := l.person(t, "forker", obeys, `"max_budget_per_task":5`)
 	l.mind("second", obeys)
 	t.Cleanup(p.dropAll)
 	id := p.begin(attemptsRepository)

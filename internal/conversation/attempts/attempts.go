@@ -26,6 +26,8 @@ const Queue = "attempts"
 const (
 	// Max is how many attempts a conversation has at most.
 	Max = 40
+	// minSet and maxSet are how many attempts at one task there may be.
+	minSet, maxSet = 2, 8
 	// atOnce is how many attempts are started, measured or tested at the same time, perUser how many of one user.
 	atOnce, perUser = 32, 4
 	// startTime is how long a request has to start an attempt before the worker does it.

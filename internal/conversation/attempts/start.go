@@ -34,8 +34,11 @@ func refuse(kind conversation.Kind, code, text string) *conversation.Refusal {
 // Start makes a fork for each attempt and sends it the task. Everything that can be refused is decided before anything
 // is stored. Once the attempts are stored they are started, if need be by the next server.
 func (s *Service) Start(ctx context.Context, c Start) error {
-	if strings.TrimSpace(c.Request.Task) == "" {
+	switch n := len(c.Request.Attempts); {
+	case strings.TrimSpace(c.Request.Task) == "":
 		return api.Invalid("string_too_short", "task must not be blank.", "task")
+	case n < minSet || n > maxSet:
+		return api.Invalid("too_short", fmt.Sprintf("Send %d to %d attempts.", minSet, maxSet), "attempts")
 	}
 	if _, err := s.Conversations.Row(ctx, c.User, c.From); err != nil {
 		return err

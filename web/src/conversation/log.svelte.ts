@@ -28,6 +28,14 @@ const noticed = new Set(["error", "rate_limited", "stopped", "paused", "rejected
 /** States in which an answer that is being written stays unfinished. In others the model is called again. */
 const cuts = new Set(["error", "stopped", "paused"]);
 
+/** Notices with a look of their own, by the code of what is noted. */
+const noticeOf: Record<string, string> = {
+  STATUS$LLM_RETRY: "retry",
+  STATUS$ATTEMPTS_STARTED: "attempts",
+  STATUS$TESTS_PASSED: "tests.passed",
+  STATUS$TESTS_FAILED: "tests.failed",
+};
+
 export class Log {
   /** In order. The array is changed in place; version changes with it. */
   items: Item[] = [];
@@ -254,7 +262,7 @@ export class Log {
       case "noted":
         return this.addNotice(
           e,
-          e.payload.error ? "failure" : e.payload.id === "STATUS$LLM_RETRY" ? "retry" : "note",
+          noticeOf[e.payload.id] ?? (e.payload.error ? "failure" : "note"),
           e.payload.message,
           to,
         );

@@ -52,6 +52,8 @@ export class OpenConversation {
   trust = $state.raw<routes.Trust | undefined>();
   /** Whether the dialog for model and budget is open. */
   choosing = $state(false);
+  /** What the dialog for attempts begins with; undefined while it is closed. */
+  trying = $state.raw<{ task?: string; event?: number } | undefined>();
   /** Whether the bar that searches the history is open. */
   searching = $state(false);
   /** What is being written, kept in this tab. */

@@ -28,16 +28,9 @@ export async function start(task: Task, withFiles: (text: string, paths: string[
   if (files.length === 0 && !overridden) {
     return create({ ...body, initial_user_msg: task.text, image_urls: images.length > 0 ? images : undefined });
   }
-  const id = await create(body);
+  const { id, text } = await prepare(task, withFiles);
   const of = { params: { path: { conversation_id: id } } };
   try {
-    if (overridden) {
-      await api.PUT("/api/conversations/{conversation_id}/overrides", {
-        ...of,
-        body: { llm_model: task.model || null, max_budget_per_task: task.budget },
-      });
-    }
-    const text = files.length > 0 ? withFiles(task.text, await upload(id, files)) : task.text;
     await api.POST("/api/conversations/{conversation_id}/message", {
       params: { ...of.params, header: { "Idempotency-Key": retryKey() } },
       body: { message: text, image_urls: images },
@@ -47,6 +40,25 @@ export async function start(task: Task, withFiles: (text: string, paths: string[
     throw err;
   }
   return id;
+}
+
+/** prepare creates a conversation with its files, model and budget, and returns its id and the text of the task, which is not sent. */
+export async function prepare(task: Task, withFiles: (text: string, paths: string[]) => string): Promise<{ id: string; text: string }> {
+  const files = task.attachments.filter((a) => !a.image);
+  const id = await create(bodyOf(task));
+  const of = { params: { path: { conversation_id: id } } };
+  try {
+    if (task.model !== "" || task.budget !== null) {
+      await api.PUT("/api/conversations/{conversation_id}/overrides", {
+        ...of,
+        body: { llm_model: task.model || null, max_budget_per_task: task.budget },
+      });
+    }
+    return { id, text: files.length > 0 ? withFiles(task.text, await upload(id, files)) : task.text };
+  } catch (err) {
+    await api.DELETE("/api/conversations/{conversation_id}", of).catch(() => {}); // the first failure is the one to tell
+    throw err;
+  }
 }
 
 /** startSuggested takes up a task of a git provider. */

@@ -1,0 +1,47 @@
+// The calls about attempts, by name.
+import { ApiError, api, data, once, retryKey, type Schemas } from "../lib/api";
+
+export type Attempts = Schemas["Attempts"];
+export type AttemptSet = Schemas["AttemptSet"];
+export type Attempt = Schemas["Attempt"];
+export type StartAttempts = Schemas["StartAttempts"];
+
+const path = (id: string) => ({ path: { conversation_id: id } });
+const one = (id: string, attempt: string) => ({
+  path: { conversation_id: id, attempt_id: attempt },
+  header: { "Idempotency-Key": retryKey() },
+});
+
+export const list = (id: string) => data(api.GET("/api/conversations/{conversation_id}/attempts", { params: path(id) }));
+
+/** start may be called again after a failure: the same attempts are not started twice. */
+export const start = (id: string, body: StartAttempts) =>
+  once(`attempts ${id} ${JSON.stringify(body)}`, (key) =>
+    data(
+      api.POST("/api/conversations/{conversation_id}/attempts", { params: { ...path(id), header: { "Idempotency-Key": key } }, body }),
+    ),
+  );
+
+export const keep = (id: string, attempt: string) =>
+  data(api.POST("/api/conversations/{conversation_id}/attempts/{attempt_id}/keep", { params: one(id, attempt) }));
+
+export const test = (id: string, attempt: string) =>
+  data(api.POST("/api/conversations/{conversation_id}/attempts/{attempt_id}/test", { params: one(id, attempt) }));
+
+export const stop = (attempt: string) =>
+  data(
+    api.POST("/api/conversations/{conversation_id}/stop", {
+      params: { ...path(attempt), header: { "Idempotency-Key": retryKey() } },
+    }),
+  );
+
+/** changing is true while an attempt may get another result without the user. */
+export const changing = (a: Attempt) => a.state === "starting" || (a.state === "started" && (a.working || a.test?.state === "running"));
+
+/** faults are the complaints of the server by field, such as task or attempts.1.llm_model; the rest is under "". */
+export function faults(err: unknown): Record<string, string> {
+  if (!(err instanceof ApiError)) return { "": err instanceof Error ? err.message : String(err) };
+  if (err.fields.length > 0) return Object.fromEntries(err.fields.map((f) => [f.loc.slice(1).join("."), f.msg]));
+  const [, at, words] = /^attempts\[(\d+)\]\.llm_model: (.*)$/s.exec(err.message) ?? [];
+  return at && words ? { [`attempts.${at}.llm_model`]: words } : { "": err.message };
+}
