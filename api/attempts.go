@@ -51,8 +51,8 @@ type Attempt struct {
 	Working         bool        `json:"working" doc:"Whether the agent has something to do, including when it is paused or waits for an approval."`
 	AccumulatedCost float64     `json:"accumulated_cost" doc:"Cost of the attempt in US dollars."`
 	SecondsWorked   float64     `json:"seconds_worked" doc:"Duration of its turns in seconds, without pauses and pending approvals."`
-	Diff            *DiffSize   `json:"diff" doc:"Size of the changes since the start of the attempt; null while the agent is working, or if it is unknown."`
-	Test            *TestResult `json:"test" doc:"Result of the test command; null if there is none."`
+	Diff            *DiffSize   `json:"diff,omitzero" doc:"Size of the changes since the start of the attempt. Omitted while the agent is working, and if it is unknown."`
+	Test            *TestResult `json:"test,omitzero" doc:"Result of the test command. Omitted if there is no test command."`
 }
 
 // DiffSize is the size of changes.

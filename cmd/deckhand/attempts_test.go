@@ -266,3 +266,11 @@ func TestKilledDuringAttempts(t *testing.T) {
 	b.remove(list[2].ConversationID)
 	b.remove(id)
 }
+
+// People start attempts, compare them and keep one, in a real browser.
+func TestAttemptsInABrowser(t *testing.T) {
+	t.Parallel()
+	findChromium(t)
+	needsCopies(t)
+	newTheatre(t, "tove").play(t, "attempts.mjs")
+}

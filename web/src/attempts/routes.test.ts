@@ -24,7 +24,7 @@ describe("faults", () => {
 });
 
 describe("changing", () => {
-  const is = (a: object) => changing({ state: "started", working: false, test: null, ...a } as Attempt);
+  const is = (a: object) => changing({ state: "started", working: false, ...a } as Attempt);
   it("follows agents and tests", () => {
     expect(is({ state: "starting" })).toBe(true);
     expect(is({ working: true })).toBe(true);

@@ -17,9 +17,7 @@ export const list = (id: string) => data(api.GET("/api/conversations/{conversati
 /** start may be called again after a failure: the same attempts are not started twice. */
 export const start = (id: string, body: StartAttempts) =>
   once(`attempts ${id} ${JSON.stringify(body)}`, (key) =>
-    data(
-      api.POST("/api/conversations/{conversation_id}/attempts", { params: { ...path(id), header: { "Idempotency-Key": key } }, body }),
-    ),
+    data(api.POST("/api/conversations/{conversation_id}/attempts", { params: { ...path(id), header: { "Idempotency-Key": key } }, body })),
   );
 
 export const keep = (id: string, attempt: string) =>

@@ -260,12 +260,7 @@ export class Log {
       case "nudged":
         return this.addNotice(e, e.kind, e.payload.text, to);
       case "noted":
-        return this.addNotice(
-          e,
-          noticeOf[e.payload.id] ?? (e.payload.error ? "failure" : "note"),
-          e.payload.message,
-          to,
-        );
+        return this.addNotice(e, noticeOf[e.payload.id] ?? (e.payload.error ? "failure" : "note"), e.payload.message, to);
       case "overridden":
         return this.overridden(e, to);
       case "restored":
