@@ -46,7 +46,7 @@ await play({
     await row(table, 1).getByText("+2").waitFor();
     await row(table, 3).getByText("High").waitFor();
     await row(table, 1).getByRole("button", { name: "Output" }).click();
-    await table.getByText("the part is missing").waitFor();
+    await table.getByText("the part is missing", { exact: true }).waitFor();
     await look(there, "attempts", shapes);
     await page.setViewportSize({ width: 1440, height: 800 });
 
