@@ -12,7 +12,7 @@ type StartAttempts struct {
 
 // AttemptSpec is one way to do a task.
 type AttemptSpec struct {
-	LLMModel        Opt[string] `json:"llm_model,omitzero" maxLength:"256" doc:"Model, as provider/model. null: the model of the conversation."`
+	Model           Opt[string] `json:"model,omitzero" maxLength:"256" doc:"Model, as provider/model. null: the model of the conversation."`
 	ReasoningEffort Opt[string] `json:"reasoning_effort,omitzero" enum:"low,medium,high" doc:"How much the model reasons, if it does. null: as in the conversation."`
 	Instructions    Opt[string] `json:"instructions,omitzero" maxLength:"100000" doc:"Instructions that are added to the task for this attempt."`
 }
@@ -41,7 +41,7 @@ type Attempt struct {
 	State           string      `json:"state" enum:"starting,started,failed,kept" doc:"starting: the conversation is being created. failed: it could not be created. kept: this attempt was chosen."`
 	Error           *string     `json:"error" doc:"Why the attempt could not be started."`
 	Title           string      `json:"title"`
-	LLMModel        string      `json:"llm_model"`
+	Model           string      `json:"model"`
 	ReasoningEffort *string     `json:"reasoning_effort"`
 	Instructions    *string     `json:"instructions"`
 	Status          string      `json:"status" doc:"Status of the conversation: STARTING, RUNNING or STOPPED; empty before it exists."`

@@ -44,7 +44,7 @@ func tested(n int) func([]api.Attempt) bool {
 // twoWays is a task in two ways, of which the second passes the tests. The tests say how often they were run.
 func twoWays() api.StartAttempts {
 	return api.StartAttempts{Task: "$ printf 'a\\nTWO\\nc\\nd\\n' > f; echo new > more",
-		Attempts:    []api.AttemptSpec{{}, {LLMModel: api.Some("openai/second"), ReasoningEffort: api.Some("low"), Instructions: api.Some("touch pass")}},
+		Attempts:    []api.AttemptSpec{{}, {Model: api.Some("openai/second"), ReasoningEffort: api.Some("low"), Instructions: api.Some("touch pass")}},
 		TestCommand: api.Some(`echo >> ~/runs; echo "runs: $(wc -l < ~/runs)"; test -e pass || { echo broken; exit 3; }`)}
 }
 
@@ -72,7 +72,7 @@ func TestAttempts(t *testing.T) {
 	}
 	list := p.attempted(p.client, id, "test results", tested(2))
 	first, other := list[0], list[1]
-	if first.LLMModel != "openai/forker" || first.State != "started" || first.Working || first.SecondsWorked <= 0 || math.Abs(first.AccumulatedCost-0.2) > 1e-9 || first.Instructions != nil {
+	if first.Model != "openai/forker" || first.State != "started" || first.Working || first.SecondsWorked <= 0 || math.Abs(first.AccumulatedCost-0.2) > 1e-9 || first.Instructions != nil {
 		t.Errorf("%+v", first)
 	}
 	if d := first.Diff; d == nil || *d != (api.DiffSize{Files: 2, Added: 3, Removed: 1}) {
@@ -81,7 +81,7 @@ func TestAttempts(t *testing.T) {
 	if r := first.Test; r.State != "failed" || r.ExitCode == nil || *r.ExitCode != 3 || r.Output != "runs: 1\nbroken" || r.At == nil {
 		t.Errorf("%+v", r)
 	}
-	if other.LLMModel != "openai/second" || *other.ReasoningEffort != "low" || *other.Instructions != "touch pass" || other.AccumulatedCost != 0 || *other.Diff != (api.DiffSize{Files: 3, Added: 3, Removed: 1}) {
+	if other.Model != "openai/second" || *other.ReasoningEffort != "low" || *other.Instructions != "touch pass" || other.AccumulatedCost != 0 || *other.Diff != (api.DiffSize{Files: 3, Added: 3, Removed: 1}) {
 		t.Errorf("%+v", other)
 	}
 	if r := other.Test; r.State != "passed" || *r.ExitCode != 0 || r.Output != "runs: 1" {
@@ -177,7 +177,7 @@ func (p *person) refusesAttempts(l *lab, id string) {
 		"nine attempts": {change(func(in *api.StartAttempts) { in.Attempts = make([]api.AttemptSpec, 9) }), 422, "attempts"},
 		"no such event": {change(func(in *api.StartAttempts) { in.EventID = api.Some(int64(100_000)) }), 422, "event_id"},
 		"effort":        {change(func(in *api.StartAttempts) { in.Attempts[1].ReasoningEffort = api.Some("huge") }), 422, "reasoning_effort"},
-		"model":         {change(func(in *api.StartAttempts) { in.Attempts[1].LLMModel = api.Some("nowhere/none") }), 400, "attempts[1].llm_model"},
+		"model":         {change(func(in *api.StartAttempts) { in.Attempts[1].Model = api.Some("nowhere/none") }), 400, "attempts[1].model"},
 		"long test":     {change(func(in *api.StartAttempts) { in.TestCommand = api.Some(strings.Repeat("x", 10_001)) }), 422, "test_command"},
 	} {
 		_, err := p.client.StartAttempts(t.Context(), id, "", c.in)

@@ -8,7 +8,6 @@ package attempts
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -73,19 +72,8 @@ type Service struct {
 
 // New makes a Service. It must observe sessions: see session.Observer.
 func New(c Config) *Service {
-	if c.Store == nil {
-		c.Store = none{}
-	}
 	return &Service{Config: c, added: make(chan struct{}, 1), watched: map[session.ID]string{}, grown: map[session.ID]bool{}}
 }
-
-// none is the store of a server that stores no attempts.
-type none struct{}
-
-var errNone = errors.New("this server stores no attempts")
-
-func (none) Update(context.Context, func(queue.Tx) error) error { return errNone }
-func (none) View(context.Context, func(queue.Tx) error) error   { return errNone }
 
 // State is how far an attempt is.
 type State string

@@ -69,7 +69,7 @@ func (s *Service) original(ctx context.Context, id session.ID) (*string, error) 
 
 // describe is an attempt as clients see it; shown is false if its conversation was deleted.
 func (s *Service) describe(ctx context.Context, a Attempt, model string, masker *secret.Masker) (out api.Attempt, shown bool, err error) {
-	out = api.Attempt{ConversationID: string(a.ID), Number: a.Number, State: string(a.State), Title: a.Title, LLMModel: cmp.Or(a.Model, model), ReasoningEffort: orNull(a.Effort),
+	out = api.Attempt{ConversationID: string(a.ID), Number: a.Number, State: string(a.State), Title: a.Title, Model: cmp.Or(a.Model, model), ReasoningEffort: orNull(a.Effort),
 		Instructions: orNull(masker.String(a.Instructions)), Error: orNull(a.Problem), SecondsWorked: a.Worked.Seconds()}
 	if a.State == Deleting {
 		return out, false, nil
@@ -84,7 +84,7 @@ func (s *Service) describe(ctx context.Context, a Attempt, model string, masker 
 	if err != nil {
 		return out, false, err
 	}
-	out.Title, out.LLMModel, out.ReasoningEffort = st.Title, cmp.Or(st.Overrides.Model, model), orNull(st.Overrides.Effort)
+	out.Title, out.Model, out.ReasoningEffort = st.Title, cmp.Or(st.Overrides.Model, model), orNull(st.Overrides.Effort)
 	row := st.Row()
 	out.Status, out.AgentState, out.ErrorID, out.Reason = string(row.Shown()), string(st.Agent), orNull(st.ErrorID), orNull(st.Reason)
 	out.Working, out.AccumulatedCost = st.Busy(), st.Totals.Cost.Dollars()

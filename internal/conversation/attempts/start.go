@@ -16,24 +16,13 @@ import (
 	"deckhand/internal/settings"
 )
 
-// Start is the command to try a task in several ways.
-type Start struct {
-	User string
-	From session.ID
-	// Trigger says who asks for it.
-	Trigger string
-	// RetryKey is the same for a command that is sent again; "" if it cannot be sent again.
-	RetryKey string
-	Request  api.StartAttempts
-}
-
 func refuse(kind conversation.Kind, code, text string) *conversation.Refusal {
 	return &conversation.Refusal{Kind: kind, Code: code, Text: text}
 }
 
 // Start makes a fork for each attempt and sends it the task. Everything that can be refused is decided before anything
 // is stored. Once the attempts are stored they are started, if need be by the next server.
-func (s *Service) Start(ctx context.Context, c Start) error {
+func (s *Service) Start(ctx context.Context, c conversation.StartAttempts) error {
 	switch n := len(c.Request.Attempts); {
 	case strings.TrimSpace(c.Request.Task) == "":
 		return api.Invalid("string_too_short", "task must not be blank.", "task")
@@ -82,7 +71,7 @@ func (s *Service) started(ctx context.Context, set []Attempt) (bool, error) {
 }
 
 // check refuses what cannot be started.
-func (s *Service) check(ctx context.Context, c Start, st session.State) error {
+func (s *Service) check(ctx context.Context, c conversation.StartAttempts, st session.State) error {
 	switch {
 	case st.Created.Parent != "":
 		return refuse(conversation.Conflict, api.CodeConversationRefused, "This conversation was delegated and works in the files of conversation "+string(st.Created.Parent)+": start attempts there.")
@@ -97,12 +86,12 @@ func (s *Service) check(ctx context.Context, c Start, st session.State) error {
 	var refused error
 	err := s.Conversations.Settings.Read(ctx, c.User, func(stored *settings.Settings) {
 		for i, one := range c.Request.Attempts {
-			model := strings.TrimSpace(one.LLMModel.Value)
+			model := strings.TrimSpace(one.Model.Value)
 			if model == "" {
 				continue
 			}
 			if r := s.Conversations.CheckModel(stored, conversation.Use{Model: model, Key: true, Price: true, Limited: st.Overrides.Limited}); r != nil {
-				refused = refuse(r.Kind, r.Code, fmt.Sprintf("attempts[%d].llm_model: %s", i, r.Text))
+				refused = refuse(r.Kind, r.Code, fmt.Sprintf("attempts[%d].model: %s", i, r.Text))
 				return
 			}
 		}
@@ -111,7 +100,7 @@ func (s *Service) check(ctx context.Context, c Start, st session.State) error {
 }
 
 // plan makes the attempts of a command. They have the same IDs when it is sent again.
-func (s *Service) plan(ctx context.Context, c Start) ([]Attempt, error) {
+func (s *Service) plan(ctx context.Context, c conversation.StartAttempts) ([]Attempt, error) {
 	b := c.Request
 	id := c.RetryKey
 	if id == "" {
@@ -126,7 +115,7 @@ func (s *Service) plan(ctx context.Context, c Start) ([]Attempt, error) {
 	var out []Attempt
 	for i, one := range b.Attempts {
 		spec := Spec{Set: set, Number: i + 1, User: c.User, From: c.From, Event: b.EventID.Value, Trigger: c.Trigger, Task: b.Task,
-			Title: fmt.Sprintf("Attempt %d: %s", i+1, title), Test: strings.TrimSpace(b.TestCommand.Value), Model: strings.TrimSpace(one.LLMModel.Value),
+			Title: fmt.Sprintf("Attempt %d: %s", i+1, title), Test: strings.TrimSpace(b.TestCommand.Value), Model: strings.TrimSpace(one.Model.Value),
 			Effort: one.ReasoningEffort.Value, Instructions: strings.TrimSpace(one.Instructions.Value)}
 		out = append(out, Attempt{Spec: spec, ID: session.ID(spec.key()[:32]), State: Starting, At: now, next: now.Add(startTime)})
 	}
@@ -184,7 +173,7 @@ func (s *Service) begin(ctx context.Context, a Attempt) error {
 	}
 	choose := api.SetOverrides{}
 	if a.Model != "" {
-		choose.LLMModel = api.Some(a.Model)
+		choose = api.OverrideModel(a.Model)
 	}
 	if a.Effort != "" {
 		choose.ReasoningEffort = api.Some(a.Effort)
@@ -227,15 +216,8 @@ func (s *Service) announce(ctx context.Context, set []Attempt) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Conversations.Sessions.Update(ctx, a.From, func(st session.State) ([]session.Payload, error) {
-		if !st.Exists() || st.Deleted {
-			return nil, nil
-		}
-		title, err := st.FirstWords(a.Task, func(text string) (string, error) { return masker.String(text), nil })
-		note := session.Noted{ID: api.CodeAttemptsStarted, Message: fmt.Sprintf("%d attempts started: %s", len(set), session.TitleFrom(masker.String(a.Task)))}
-		return append([]session.Payload{note}, title...), err
-	})
-	return err
+	note := session.Noted{ID: api.CodeAttemptsStarted, Message: fmt.Sprintf("%d attempts started: %s", len(set), session.TitleFrom(masker.String(a.Task)))}
+	return s.Conversations.Note(ctx, a.User, a.From, note, a.Task)
 }
 
 // discard deletes the conversation of an attempt, and then the attempt.

@@ -145,11 +145,5 @@ func (s *Service) report(ctx context.Context, a Attempt) error {
 	case !r.Passed():
 		note = session.Noted{ID: api.CodeTestsFailed, Message: fmt.Sprintf("Tests failed with exit code %d: %s", r.Exit, masker.String(a.Test)), Error: true}
 	}
-	_, err = s.Conversations.Sessions.Update(ctx, a.ID, func(st session.State) ([]session.Payload, error) {
-		if !st.Exists() || st.Deleted {
-			return nil, nil
-		}
-		return []session.Payload{note}, nil
-	})
-	return err
+	return s.Conversations.Note(ctx, a.User, a.ID, note, "")
 }

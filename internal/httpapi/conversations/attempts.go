@@ -5,7 +5,6 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
-	"deckhand/internal/conversation/attempts"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
@@ -17,6 +16,15 @@ const (
 	aboutKeepAttempt   = "Permanently deletes the conversations of the other attempts of the set. The kept attempt continues as a conversation of its own; its test command is not run any more."
 	aboutTestAttempt   = "The response is a 409 while the agent of the attempt is working or the tests are running."
 )
+
+// Attempts has the use cases for attempts.
+type Attempts interface {
+	List(ctx context.Context, user string, from session.ID) (api.Attempts, error)
+	Start(ctx context.Context, c usecase.StartAttempts) error
+	// Keep returns the conversations that it deleted.
+	Keep(ctx context.Context, user string, from, id session.ID) (deleted []session.ID, err error)
+	Retest(ctx context.Context, user string, from, id session.ID) error
+}
 
 func (d *Handlers) attemptRoutes() []rest.Route {
 	route := func(method, path, id, summary, about string) rest.Route {
@@ -43,7 +51,7 @@ func (d *Handlers) listAttempts(ctx context.Context, c *rest.Call, p rest.InConv
 func (d *Handlers) startAttempts(ctx context.Context, c *rest.Call, p rest.InConversation, b api.StartAttempts) (api.Attempts, error) {
 	ctx, release := d.Life.Hold(ctx, c.Who)
 	defer release()
-	err := d.Attempts.Start(ctx, attempts.Start{User: c.Who.User, From: session.ID(p.ID), Trigger: triggerOf(c), RetryKey: c.RetryKey, Request: b})
+	err := d.Attempts.Start(ctx, usecase.StartAttempts{User: c.Who.User, From: session.ID(p.ID), Trigger: triggerOf(c), RetryKey: c.RetryKey, Request: b})
 	if err != nil {
 		if usecase.RefusalOf(err) == nil {
 			err = rest.WhyEnded(ctx, err)

@@ -6,7 +6,6 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
-	"deckhand/internal/conversation/attempts"
 	"deckhand/internal/conversation/command"
 	"deckhand/internal/conversation/query"
 	"deckhand/internal/httpapi/rest"
@@ -84,7 +83,7 @@ type Config struct {
 	// Microagents finds what tells the agent of a user's conversation how to work; nil for none.
 	Microagents func(ctx context.Context, user string, id session.ID) ([]api.Microagent, error)
 	// Attempts has the use cases for attempts.
-	Attempts *attempts.Service
+	Attempts Attempts
 	// MCPStates says where the tool servers of a conversation stand.
 	MCPStates func(ctx context.Context, owner string, id session.ID) ([]api.MCPServerStatus, error)
 	// Ask puts a question to the user's own model; nil if there is none.
@@ -114,9 +113,6 @@ type Handlers struct {
 func New(d Handlers) *Handlers {
 	if d.Commands == nil {
 		d.Commands = &command.Runner{Conversations: d.Service}
-	}
-	if d.Attempts == nil {
-		d.Attempts = attempts.New(attempts.Config{Conversations: d.Service})
 	}
 	if d.RepositoryName == nil {
 		d.RepositoryName = func(session.Created, settings.Settings) string { return "" }

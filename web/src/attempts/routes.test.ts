@@ -13,8 +13,8 @@ describe("faults", () => {
     });
   });
   it("names the attempt whose model cannot be used", () => {
-    expect(faults(new ApiError(400, "attempts[2].llm_model: No key.\nStore one.", "", [], ""))).toEqual({
-      "attempts.2.llm_model": "No key.\nStore one.",
+    expect(faults(new ApiError(400, "attempts[2].model: No key.\nStore one.", "", [], ""))).toEqual({
+      "attempts.2.model": "No key.\nStore one.",
     });
   });
   it("has other failures as they are", () => {

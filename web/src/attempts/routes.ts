@@ -36,10 +36,10 @@ export const stop = (attempt: string) =>
 /** changing is true while an attempt may get another result without the user. */
 export const changing = (a: Attempt) => a.state === "starting" || (a.state === "started" && (a.working || a.test?.state === "running"));
 
-/** faults are the complaints of the server by field, such as task or attempts.1.llm_model; the rest is under "". */
+/** faults are the complaints of the server by field, such as task or attempts.1.model; the rest is under "". */
 export function faults(err: unknown): Record<string, string> {
   if (!(err instanceof ApiError)) return { "": err instanceof Error ? err.message : String(err) };
   if (err.fields.length > 0) return Object.fromEntries(err.fields.map((f) => [f.loc.slice(1).join("."), f.msg]));
-  const [, at, words] = /^attempts\[(\d+)\]\.llm_model: (.*)$/s.exec(err.message) ?? [];
-  return at && words ? { [`attempts.${at}.llm_model`]: words } : { "": err.message };
+  const [, at, words] = /^attempts\[(\d+)\]\.model: (.*)$/s.exec(err.message) ?? [];
+  return at && words ? { [`attempts.${at}.model`]: words } : { "": err.message };
 }

@@ -6,6 +6,7 @@ import { nextTask } from "../lib/next-task";
 import { tabStorage } from "../lib/storage";
 import type { Event } from "../lib/events";
 import { follow } from "../lib/follow";
+import { session } from "../lib/session.svelte";
 import { toasts } from "../lib/toasts.svelte";
 import { FrameQueue } from "./frame-queue";
 import type { Item } from "./item.svelte";
@@ -97,6 +98,11 @@ export class OpenConversation {
   /** Whether the conversation is closed until it is started again. */
   get stopped(): boolean {
     return this.info?.status === "STOPPED" || this.status.state === "stopped";
+  }
+
+  /** The model that the next reply comes from. */
+  get model(): string {
+    return this.overrides?.llm_model ?? session.settings?.llm_model ?? "";
   }
 
   get status(): Status {
