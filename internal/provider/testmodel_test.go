@@ -168,7 +168,7 @@ func TestEntryHasTheBaseURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if why := b.Unusable(s, ""); !strings.Contains(why, "store the base URL") {
+	if why := b.Unusable(s, ""); !strings.Contains(why, "set the base URL") {
 		t.Errorf("without an entry: %q", why)
 	}
 	entry(t, b, "ada", "work", "sk-right-key", server.URL+"/v1")
