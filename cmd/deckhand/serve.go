@@ -175,7 +175,9 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	background.start(func() error { return s.loop.Run(ctx) }, stop)
 	background.start(func() error { return s.keeper.Run(ctx) }, stop)
 	background.start(func() error { return s.data.gate.Watch(ctx, s.logger) }, stop)
-	background.start(func() error { return s.expireAnswers(ctx) }, stop)
+	if !s.data.db.ReadOnly() {
+		background.start(func() error { return idempotency.Expire(ctx, s.data.db, s.logger) }, stop)
+	}
 	background.start(func() error { return s.reloader.Run(ctx) }, stop)
 	background.start(func() error { return s.runQueue(ctx, s.webhooks.Run) }, stop)
 	background.start(func() error { return s.runQueue(ctx, s.triggers.Run) }, stop)
@@ -216,11 +218,4 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 		return cause
 	}
 	return err
-}
-
-func (s *server) expireAnswers(ctx context.Context) error {
-	if s.data.db.ReadOnly() {
-		return nil
-	}
-	return idempotency.Expire(ctx, s.data.db, s.logger)
 }
