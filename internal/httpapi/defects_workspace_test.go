@@ -147,6 +147,7 @@ var takes = map[string]string{
 	"setOverrides":        `{"llm_model":"acme/priced"}`,
 	"setTrust":            `{"trusted":true}`,
 	"forkConversation":    `{}`,
+	"startAttempts":       `{"task":"x","attempts":[{},{}]}`,
 	"muteConversation":    `{"muted":true}`,
 	"gitRevert":           `{"range":"head","files":[{"path":"a","etag":"` + strings.Repeat("0", 64) + `"}]}`,
 	"gitStage":            `{"paths":["a"],"staged":true}`,

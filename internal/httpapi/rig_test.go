@@ -22,6 +22,7 @@ import (
 	"deckhand/api"
 	"deckhand/internal/access"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/conversation/attempts"
 	"deckhand/internal/conversation/review"
 	"deckhand/internal/httpapi/account"
 	"deckhand/internal/httpapi/conversations"
@@ -139,6 +140,7 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 		}
 	}
 	c.Conversations.Service = r.rules(c, tunes)
+	c.Conversations.Attempts = attempts.New(attempts.Config{Conversations: c.Conversations.Service}) // it stores none
 	c.Files.Reviews = &review.Service{Conversations: c.Conversations.Service, Sessions: c.Conversations.Sessions, Settings: c.Conversations.Settings, Workspaces: c.Files.Workspaces}
 	r.api = New(c)
 	server := httptest.NewServer(r.api)

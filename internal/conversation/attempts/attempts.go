@@ -50,7 +50,8 @@ type Workspaces interface {
 // Config is what a Service needs.
 type Config struct {
 	Conversations *conversation.Service
-	Store         queue.Store
+	// Store has the queue; nil if there are no attempts to list, and none are started.
+	Store queue.Store
 	// Member is the process that the Service belongs to.
 	Member queue.Member
 	// Workspaces runs test commands; nil if there are no sandboxes.

@@ -70,6 +70,9 @@ func (s *Service) push(ctx context.Context, set []Attempt, most int) (stored []A
 
 // all lists the attempts of a conversation, oldest first.
 func (s *Service) all(ctx context.Context, from session.ID) (out []Attempt, err error) {
+	if s.Store == nil {
+		return nil, nil
+	}
 	err = s.Store.View(ctx, func(tx queue.Tx) error {
 		out = nil
 		items, err := tx.Page(string(from), math.MaxInt64, Max)
