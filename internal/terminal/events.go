@@ -115,6 +115,9 @@ func restored(p session.Restored) string {
 	what := "the conversation"
 	if p.Files {
 		what = fmt.Sprintf("%d files", p.Changed)
+		if p.Changed == 1 {
+			what = "1 file"
+		}
 		if p.Conversation {
 			what += " and the conversation"
 		}
@@ -125,7 +128,7 @@ func restored(p session.Restored) string {
 	case session.RestoreRedo:
 		return "redid the restore of " + what
 	}
-	return fmt.Sprintf("restored %s to event %d", what, p.Point)
+	return "restored " + what + " to an earlier point"
 }
 
 // overridden says what the user changed for this conversation.
