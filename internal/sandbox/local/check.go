@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -86,6 +87,10 @@ func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
 	return append(found, trial)
 }
 
+// busyTries is how often a runner is started that was just unpacked: a process that is being forked elsewhere
+// may still have the file open for writing.
+const busyTries = 100
+
 // Possible is the quick part of Check, for a server that starts: whether the
 // machine lets us have namespaces at all. It takes as long as starting a program.
 func (d *Driver) Possible() error {
@@ -94,8 +99,15 @@ func (d *Driver) Possible() error {
 			return fmt.Errorf("%s: %s. %s", f.What, f.Found, f.Fix)
 		}
 	}
-	cmd := &exec.Cmd{Path: "/proc/self/fd/" + strconv.Itoa(int(d.runner.Fd())), Args: []string{"runner", "version"}, Dir: "/", SysProcAttr: launcher.Attributes(launcher.Order{})}
-	if err := cmd.Run(); err != nil {
+	var err error
+	for range busyTries {
+		cmd := &exec.Cmd{Path: "/proc/self/fd/" + strconv.Itoa(int(d.runner.Fd())), Args: []string{"runner", "version"}, Dir: "/", SysProcAttr: launcher.Attributes(launcher.Order{})}
+		if err = cmd.Run(); !errors.Is(err, unix.ETXTBSY) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot start a process in new namespaces: %w. %s", err, advice(err))
 	}
 	return nil
