@@ -206,7 +206,7 @@ func refusedImage(field string) func(*testing.T, *lab) {
 	return func(t *testing.T, l *lab) {
 		p := l.person(t, strings.ReplaceAll(field, "_", "-"), hello, `"`+field+`":"debian:bookworm"`)
 		_, err := p.client.Create(t.Context(), api.CreateConversation{InitialUserMsg: api.Some("Hello?")})
-		if statusOf(err) != http.StatusBadRequest || codeOf(err) != api.CodeSandboxImage || !strings.Contains(err.Error(), field) {
+		if statusOf(err) != http.StatusBadRequest || codeOf(err) != api.CodeSandboxImage || !strings.Contains(err.Error(), "base image and the runtime image") {
 			t.Errorf("%v", err)
 		}
 		if page, err := p.client.Conversations(t.Context(), nil); err != nil || len(page.Results) != 0 {
