@@ -380,7 +380,7 @@ func TestLimits(t *testing.T) {
 		reason string
 	}{
 		"calls":  {func(p *agent.Profile) { p.MaxAsks = 0 }, "limit of 0 model calls"},
-		"budget": {func(p *agent.Profile) { p.Budget, p.Info.Price = new(session.Money), llm.Price{Input: 3, Output: 15} }, "max_budget_per_task"},
+		"budget": {func(p *agent.Profile) { p.Budget, p.Info.Price = new(session.Money), llm.Price{Input: 3, Output: 15} }, "The budget of $0"},
 		"model": {func(p *agent.Profile) {
 			p.Model = failing{&llm.Error{Class: llm.ClassAuth, Message: "the key is wrong"}}
 		}, "the key is wrong"},
