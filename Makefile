@@ -205,15 +205,15 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 openapi: ## write the golden OpenAPI document anew, after a wanted change of the contract
 	@go test ./internal/httpapi -run OpenAPI -count=1 -update
 
-flags: build ## write docs/flags.md anew, after a change of a command or a flag
+flags: build ## regenerate docs/flags.md after a command or flag has changed
 	@bin/deckhand reference markdown > docs/flags.md
 
 dist: build ## release files in bin/dist: archives, deb and rpm packages, install.sh, checksums
 	$(call say,dist)
 	@rm -rf bin/dist && scripts/dist bin/dist $(ARGS)
 
-# Two versions of the same sources stand for an upgrade, unless OLD names the package of another commit.
-package-test: build ## install, upgrade and remove the deb package on a systemd of its own
+# The test upgrades between two versions built from the same sources. Set OLD to upgrade from another package.
+package-test: build ## install, upgrade and remove the deb package on a separate systemd instance
 	$(call say,test: packages on systemd)
 	@rm -rf bin/packages
 	@DIST_VERSION=0.1 scripts/dist bin/packages/old linux/amd64
