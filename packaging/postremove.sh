@@ -1,5 +1,5 @@
 #!/bin/sh
-# Data and configuration stay, unless the package is purged.
+# Deletes data and configuration only if the package is purged.
 set -e
 if test -d /run/systemd/system; then systemctl daemon-reload || true; fi
 if test "${1:-}" = purge; then

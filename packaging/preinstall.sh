@@ -1,5 +1,5 @@
 #!/bin/sh
-# Creates the user of the service.
+# Creates the user and group that the service runs as.
 set -e
 if ! getent group deckhand >/dev/null; then groupadd --system deckhand; fi
 if ! getent passwd deckhand >/dev/null; then

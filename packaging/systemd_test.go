@@ -1,4 +1,4 @@
-// Package packaging has no code. Its tests install the packages on this machine's systemd.
+// Package packaging contains only tests. They install the packages on a systemd instance booted for the test.
 package packaging
 
 import (
@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// TestServiceFromPackages installs a package, does a task, upgrades while a command runs, and removes
-// the package, on a systemd booted for the test. DECKHAND_OLD and DECKHAND_NEW name the two packages.
+// TestServiceFromPackages installs a package, runs a task, upgrades the package while a command is
+// running, and purges it. DECKHAND_OLD and DECKHAND_NEW are the paths of the two packages.
 func TestServiceFromPackages(t *testing.T) {
 	before, after := os.Getenv("DECKHAND_OLD"), os.Getenv("DECKHAND_NEW")
 	if before == "" || after == "" {
-		t.Skip("SKIPPED: run it with make package-test, which builds the packages")
+		t.Skip("SKIPPED: use make package-test, which builds the packages and runs this test")
 	}
 	b := boot(t)
 	b.copy(before, "old.deb")
@@ -32,7 +32,7 @@ func TestServiceFromPackages(t *testing.T) {
 	b.key = b.run("cat", "/var/lib/deckhand/admin.key")
 	b.post("/api/settings", map[string]any{"llm_model": "scripted/demo"})
 
-	// The command is at work when the package is upgraded. It goes on, and its result arrives once.
+	// The command is running when the package is upgraded. It keeps running, and its result is recorded once.
 	id := b.create("$ touch begun; while ! test -e end; do echo tick; sleep 0.2; done; echo over")
 	b.until("the command does not start", func() bool {
 		_, err := b.curl(base + "/api/conversations/" + id + "/select-file?file=begun")
@@ -58,15 +58,15 @@ func TestServiceFromPackages(t *testing.T) {
 	b.run("dpkg", "--purge", "deckhand")
 	for _, path := range []string{"/usr/bin/deckhand", "/etc/deckhand", "/var/lib/deckhand", "/usr/lib/systemd/system/deckhand.service"} {
 		if left := b.run("sh", "-c", "ls -d "+path+" 2>/dev/null || true"); left != "" {
-			t.Errorf("%s is left", left)
+			t.Errorf("%s was not removed", left)
 		}
 	}
 	if left := b.run("sh", "-c", "getent passwd deckhand || pgrep -x 'deckhand|runner' || true"); left != "" {
-		t.Errorf("left behind: %s", left)
+		t.Errorf("not removed: %s", left)
 	}
 }
 
-// box is a booted systemd.
+// box is a systemd instance booted for the test.
 type box struct {
 	t   *testing.T
 	dir string
@@ -103,7 +103,7 @@ func boot(t *testing.T) *box {
 	return b
 }
 
-// until waits for something that gives no signal.
+// until polls a condition and fails the test with the message what if it does not hold within two minutes.
 func (b *box) until(what string, yes func() bool) {
 	b.t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -144,7 +144,7 @@ func (b *box) copy(from, name string) {
 	}
 }
 
-// curl asks the server, which only the box can reach.
+// curl sends a request to the server, which only processes in the box can reach.
 func (b *box) curl(args ...string) (string, error) {
 	return b.try(append([]string{"curl", "-sS", "--fail-with-body", "-H", "Authorization: Bearer " + b.key}, args...)...)
 }
