@@ -1,5 +1,5 @@
-// Compresses the files of the page and of the manual: the program that holds them stays small, and the
-// server sends them as they are stored.
+// Compresses the files of the page and of the manual. This keeps the binary small, and the server sends
+// the compressed files as they are stored.
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-// One task in several ways: from the message box, from a message and from the home page.
+// Tries one task in several ways, starting from the message box, from a message and from the home page.
 import { look } from "./looks.mjs";
 import { begin, call, clean, enter, expect, play, settle } from "./stage.mjs";
 
@@ -50,7 +50,7 @@ await play({
     await look(there, "attempts", shapes);
     await page.setViewportSize({ width: 1440, height: 800 });
 
-    // The keyboard is enough: run the tests again, look into an attempt, come back, keep it.
+    // Keyboard only: run the tests again, open an attempt, go back, keep it.
     await row(table, 2).getByRole("button", { name: "Run tests again: Attempt 2" }).press("Enter");
     await row(table, 2).getByText("Passed").waitFor();
     await row(table, 2).getByRole("link", { name: "Attempt 2" }).press("Enter");
@@ -90,7 +90,7 @@ await play({
     await entry.getByRole("button", { name: "Message actions" }).click();
     await page.getByRole("menuitem", { name: "Try this in several ways" }).click();
     const form = dialog(page, "Try several ways");
-    await form.getByText("starts from before your message").waitFor();
+    await form.getByText("starts just before your message").waitFor();
     await form.getByRole("button", { name: "Start 2 attempts" }).click();
     const table = dialog(page, "Attempts");
     await row(table, 1).getByText("Working").waitFor();

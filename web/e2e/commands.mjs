@@ -1,4 +1,4 @@
-// Commands of a person's own in the settings, and a summary on request.
+// A user's own commands in the settings, and /compact.
 import { look } from "./looks.mjs";
 import { begin, clean, enter, expect, job, play, settle } from "./stage.mjs";
 

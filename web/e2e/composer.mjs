@@ -56,7 +56,7 @@ await play({
     await page.keyboard.press("ArrowUp");
     expect((await field(page).inputValue()) === "$ echo greased wheel", `history has ${await field(page).inputValue()}`);
     await page.keyboard.press("Escape");
-    // A name with spaces is quoted, so that its end is known.
+    // A name with spaces is quoted.
     await field(page).fill("");
     await page.keyboard.type('see @"ship');
     await page.getByRole("option", { name: "ship log.txt My Notes/ship log.txt" }).waitFor();
@@ -194,7 +194,7 @@ await play({
     await state(page, "Done");
     const main = page.locator("#main");
     const message = (text) => page.getByRole("article").filter({ has: page.getByRole("heading", { name: "You" }), hasText: text });
-    // Of a turn without file changes, the conversation is restored.
+    // Undoing a turn without file changes restores only the conversation.
     await message("Who are you?").hover();
     await message("Who are you?").getByRole("button", { name: "Message actions" }).click();
     await page.getByRole("menuitem", { name: "Restore conversation to before this message" }).click();
@@ -221,7 +221,7 @@ await play({
     await page.waitForFunction(() => document.querySelector("form textarea")?.value.startsWith("$ echo second"));
     expect((await kept()) === "first", `undone: ${await kept()}`);
     expect((await main.getByText("sec ond").count()) === 0, "the turn is still in the feed");
-    // The notice of a restore must not be in the way of the next message.
+    // The notice of a restore must not block the next message.
     const send = await page.getByRole("button", { name: "Send" }).boundingBox();
     const top = await page.evaluate(
       ([x, y]) => document.elementFromPoint(x, y)?.closest("button")?.title,
@@ -244,7 +244,7 @@ await play({
     expect((await kept()) === "second", `redone: ${await kept()}`);
     expect((await message("echo second").count()) === 1, "the message is not there once");
 
-    // Two points, and two forks.
+    // Compare two points in time, then two forks.
     await message("echo second").hover();
     await message("echo second").getByRole("button", { name: "Message actions" }).click();
     await page.getByRole("menuitem", { name: "Compare files before this message with now" }).click();
@@ -253,7 +253,7 @@ await play({
     await dialog.locator(".cm-content").getByText("second", { exact: true }).first().waitFor();
     await dialog.locator(".cm-content").getByText("first", { exact: true }).first().waitFor();
     await look(there, "compare", threeWidths.slice(0, 2));
-    await dialog.getByRole("combobox", { name: "Point in time of the other side" }).selectOption("Now");
+    await dialog.getByRole("combobox", { name: "Other point in time" }).selectOption("Now");
     await dialog.getByText("No differences").waitFor();
     await page.keyboard.press("Escape");
     await message("echo second").hover();
@@ -284,7 +284,7 @@ await play({
     await bar.getByRole("link", { name: /Mend the sail.*Unread/ }).waitFor();
     await shown(page, "the needle is here");
     await look(there, "sidebar", threeWidths.slice(0, 1));
-    // Rows that change come over the stream that is open: they begin no other.
+    // Changed rows arrive on the stream that is already open. No new stream is opened.
     const before = streams;
     for (const title of ["Mend the mast", "Mend the keel", "Mend the sail"]) {
       await call("sven", "PATCH", `/api/conversations/${other}`, { title });

@@ -1,4 +1,4 @@
-// What people do with the agent's work on a real forge: commit, push, open a pull request, and have its checks and comments dealt with.
+// Works on a real forge: commits, pushes, opens a pull request, and lets the agent fix its failed checks and review comments.
 import { look } from "./looks.mjs";
 import { ask, call, clean, enter, expect, job, play } from "./stage.mjs";
 

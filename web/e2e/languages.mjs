@@ -1,5 +1,5 @@
-// The main screens in every language, on a phone and on a desktop: nothing is cut off, nothing is wider than the
-// window, and no text is left in English or is the name of a text.
+// Checks the main screens in every language, on a phone and on a desktop: no text is cut off or untranslated, nothing is
+// wider than the window, and no message key is shown.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -17,7 +17,7 @@ const texts = (code) =>
   );
 const english = texts("en");
 
-/** untranslated are the English texts that must not be seen in another language: those that it says in other words. */
+/** untranslated returns the English texts that have a different translation, and so must not appear in that language. */
 function untranslated(code) {
   const own = texts(code);
   const said = new Set(Object.values(own));
@@ -26,7 +26,7 @@ function untranslated(code) {
     .map(([, text]) => text);
 }
 
-/** complaints are what is wrong with the texts on a page. */
+/** complaints returns the problems with the texts on a page. */
 function complaints(page, english, keys) {
   return page.evaluate(
     ([english, keys]) => {
@@ -50,7 +50,7 @@ function complaints(page, english, keys) {
       for (let node = walk.nextNode(); node; node = walk.nextNode()) {
         const text = node.data.trim();
         const parent = node.parentElement;
-        // What people, agents and programs wrote is in the language they wrote it in.
+        // Texts written by users, agents and programs are not translated.
         if (!text || !seen(parent) || parent.closest("[role=feed], code, pre, script, style, .cm-editor, .xterm")) continue;
         if (names.has(text)) found.push(`the name of a text: ${text}`);
         if (foreign.has(text)) found.push(`in English: ${text}`);
@@ -62,9 +62,9 @@ function complaints(page, english, keys) {
           if (names.has(text) || foreign.has(text)) found.push(`${name}: ${text}`);
         }
       }
-      // What has an ellipsis, or scrolls, may be longer than its place; all else is cut off.
+      // Elements with an ellipsis or a scroll bar may have longer content. In all others, it is cut off.
       for (const e of document.querySelectorAll("button, a, h1, h2, h3, label, legend, summary, p, li, th, td, span")) {
-        // What is 1 px wide is for screen readers.
+        // Elements that are 1 px wide are for screen readers.
         if (!seen(e) || e.closest("[role=feed], .cm-editor, .xterm, .sr-only, svg") || e.clientWidth <= 1) continue;
         const style = getComputedStyle(e);
         const cut = style.overflowX !== "visible" && style.textOverflow !== "ellipsis" && !/auto|scroll/.test(style.overflowX);

@@ -19,7 +19,7 @@ async function longest(page, what) {
   const tasks = events.filter((e) => e.name === "RunTask" && e.ph === "X" && main.includes(`${e.pid} ${e.tid}`));
   expect(tasks.length > 0, "the trace has no task");
   const top = tasks.reduce((a, b) => (b.dur > a.dur ? b : a));
-  // On a busy machine a task is long because it waits for a processor.
+  // On a busy machine, a task may take long because it waits for a CPU.
   say({ figure: `the longest task took ${Math.round((top.tdur ?? top.dur) / 1000)} ms of processor time` });
   return top.dur / 1000;
 }

@@ -33,7 +33,7 @@ await play({
     await dialog(page).getByText("cannot be used").waitFor();
     await picture(page, "refused");
     await dialog(page).getByRole("button", { name: "Save" }).click();
-    await page.getByText("Last test failed").waitFor(); // and not that it is ready
+    await page.getByText("Last test failed").waitFor(); // instead of "Set up"
     await page.getByRole("button", { name: "Edit Anthropic", exact: true }).click();
     await dialog(page).getByRole("button", { name: "Replace" }).click();
     await dialog(page).getByRole("combobox", { name: "Model to test with" }).fill("anthropic/claude-sonnet-4-5-20250929");
@@ -95,7 +95,7 @@ await play({
 
   async "a server is tested before it is saved, and a cloud has its own fields"() {
     await settle("otto");
-    const there = await enter("otto", { expected: [/422/] }); // credentials that are none
+    const there = await enter("otto", { expected: [/422/] }); // invalid credentials
     const { page } = there;
     await page.goto("settings/model");
     await page.getByRole("button", { name: "Set up vLLM", exact: true }).click();

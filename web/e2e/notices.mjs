@@ -98,7 +98,7 @@ await play({
       const now = await shown();
       expect(now.length === 1 && now[0].join() === ["Mend the fence", body, "c1", job.base + "/conversations/c1", event].join(), `${now}`);
     }
-    // One that arrives late does not replace a newer one; they are shown in turn, so the next one shows that it was handled.
+    // A late notice does not replace a newer one. Notices are handled in order, so the next one proves that the late one was handled.
     await deliver(7, "Needs approval");
     await deliver(3, "Done", "c2");
     await page.waitForFunction(async () => (await (await navigator.serviceWorker.ready).getNotifications({ tag: "c2" })).length === 1);

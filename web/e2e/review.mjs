@@ -45,7 +45,7 @@ async function lookAt(there, name, open) {
   await open();
 }
 
-/** reviewing opens the changes of a new conversation when the agent is done. */
+/** reviewing opens the changes of a new conversation after the agent has finished. */
 async function reviewing(options) {
   const there = await enter("rita", options);
   const { page } = there;
@@ -153,7 +153,7 @@ await play({
       await page.getByRole("button", { name: "Commit", exact: true }).click();
       await page.waitForFunction(() => document.querySelector("dialog[open] textarea")?.value === "Update engine/wheel.py");
     });
-    // The draft is about the changes that are committed, until it is edited.
+    // The draft describes the changes to be committed, unless the user edited it.
     const only = dialog.getByRole("switch", { name: "Only staged changes" });
     await only.click();
     await page.waitForFunction(() => document.querySelector("dialog[open] textarea")?.value.includes("and 4 other files"));

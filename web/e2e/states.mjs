@@ -1,23 +1,23 @@
-// Every empty and every failed screen says what is there and offers the next step, in both themes and three widths.
+// Checks that every empty and every failed screen has a message and a next step, in both themes and three widths.
 import { look } from "./looks.mjs";
 import { begin, call, clean, enter, expect, job, play, settle, visit } from "./stage.mjs";
 
 const all = [1280, 820, 390].flatMap((width) => ["light", "dark"].map((theme) => [width, theme]));
 let looked = 0;
 
-/** glance looks at a page in one of its looks, another one each time; for pictures, in all of them. */
+/** glance checks a page in one combination of theme and width, a different one on each call; when taking pictures, in all combinations. */
 const glance = (there, name) => look(there, `state-${name}`, job.pictures ? all : [all[looked++ % all.length]]);
 
 const failing = [/status of [45]\d\d/, /net::ERR_FAILED/, /Failed to fetch/];
 
-/** fails has requests to a path answered with an error, or with none, until the result is called. */
+/** fails makes requests to a path fail, with an error response or without a response, until the returned function is called. */
 async function fails(there, path, status, body) {
   const broken = (route) => (status === 0 ? route.abort() : route.fulfill({ status, json: body }));
   await there.page.route(path, broken);
   return () => there.page.unroute(path, broken);
 }
 
-/** sees waits for the texts, and for a button or link with each of the names. */
+/** sees waits for the given texts, and for buttons or links with the given names. */
 async function sees(there, said, steps = []) {
   for (const text of said) await there.page.getByText(text).first().waitFor();
   for (const name of steps) {
@@ -81,7 +81,7 @@ const plays = {
     await there.page.goto("nothing");
     await sees(there, ["Page not found"], ["Go to conversations"]);
     await there.page.goto("conversations/nothing");
-    await sees(there, ["Conversation not found", "It may have been deleted, or it belongs to another user."], ["Go to conversations"]);
+    await sees(there, ["Conversation not found", "It may have been deleted, or it may belong to another user."], ["Go to conversations"]);
     await glance(there, "conversation-missing");
     await fails(there, /api\/conversations\/elsewhere/, 500, broken);
     await there.page.goto("conversations/elsewhere");
@@ -110,7 +110,7 @@ const plays = {
   },
 };
 
-// What the workspace says before there is anything to show.
+// The messages of empty workspace panels.
 const empty = {
   changes: [["No git repository", "Ask the agent to create one."], ["Show files"]],
   files: [["one.txt"], ["Upload files"]],
@@ -127,14 +127,14 @@ for (const [tab, [said, steps]] of Object.entries(empty)) {
     const { page } = there;
     await page.goto(`conversations/${await talk()}/${tab}`);
     await page.locator("main header").getByText("Done", { exact: true }).first().waitFor();
-    if (tab === "terminal") await page.getByRole("button", { name: "Detach" }).first().click(); // it opens one by itself
+    if (tab === "terminal") await page.getByRole("button", { name: "Detach" }).first().click(); // the tab opens a terminal automatically
     await sees(there, said, steps);
     await glance(there, `${tab}-empty`);
     await clean(there);
   };
 }
 
-// What the panels read, and what they say if that fails.
+// The requests of the panels, and the messages when they fail.
 const reads = {
   changes: /\/git\//,
   files: /\/list-files/,
@@ -147,7 +147,7 @@ for (const [tab, path] of Object.entries(reads)) {
     const there = await enter("mia", { expected: failing });
     const { page } = there;
     const id = await talk();
-    const late = tab === "browser"; // the conversation itself reads events, too
+    const late = tab === "browser"; // the conversation also reads events
     let mend = late ? undefined : await fails(there, path, 507, full);
     await page.goto(late ? `conversations/${id}` : `conversations/${id}/${tab}`);
     await page.locator("main header").getByText("Done", { exact: true }).first().waitFor();
@@ -163,7 +163,7 @@ for (const [tab, path] of Object.entries(reads)) {
 }
 
 const lists = {
-  secrets: ["**/api/secrets", "No secrets yet. Add those that the agent's commands need", "Add secret"],
+  secrets: ["**/api/secrets", "No secrets yet. Add the secrets that the agent's commands need", "Add secret"],
   notifications: ["**/api/webhooks", "No webhooks yet. Add one to receive events at your own URL.", "Add webhook"],
   integrations: ["**/api/integrations", "No integrations yet. Add one to start the agent", "Add integration"],
   tools: ["", "No MCP servers yet. Add one to give the agent more tools.", "HTTP server"],
@@ -204,7 +204,7 @@ plays["a connection is lost"] = async () => {
   await clean(there);
 };
 
-// Nothing is cut while the rest of the page is there already: what is loading has the room that it will need.
+// Nothing is cut off while parts of the page are loading: placeholders have the size of the final content.
 plays["loading"] = async () => {
   await call("mia", "GET", "/api/settings").catch(() => settle("mia"));
   const there = await enter("mia", { expected: failing });

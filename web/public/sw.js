@@ -13,7 +13,7 @@ self.addEventListener("push", (event) => {
     // A browser shows a text of its own if nothing is shown.
   }
   if (!message.title) return;
-  // One after the other: each must see what the one before has shown.
+  // Handle messages one at a time, because each must see the notifications shown by the previous one.
   last = last.then(() => show(message)).catch(() => {});
   event.waitUntil(last);
 });
@@ -27,7 +27,7 @@ async function show({ title, body, path, tag, event }) {
   // The same event may arrive twice; only another one makes a sound again.
   const shown = await self.registration.getNotifications({ tag });
   const again = shown.some((n) => n.data?.event === event);
-  // A browser wants every message to show something, so a late one shows the newer one once more.
+  // Browsers require a notification for every push message, so a late message shows the newer notification again.
   const newer = shown.find((n) => n.data?.event > event);
   if (newer) return self.registration.showNotification(newer.title, { body: newer.body, tag, icon: newer.icon, data: newer.data });
   await self.registration.showNotification(title, {

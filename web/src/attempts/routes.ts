@@ -1,4 +1,4 @@
-// The calls about attempts, by name.
+// API requests for attempts.
 import { ApiError, api, data, once, retryKey, type Schemas } from "../lib/api";
 
 export type Attempts = Schemas["Attempts"];
@@ -14,7 +14,7 @@ const one = (id: string, attempt: string) => ({
 
 export const list = (id: string) => data(api.GET("/api/conversations/{conversation_id}/attempts", { params: path(id) }));
 
-/** start may be called again after a failure: the same attempts are not started twice. */
+/** start starts attempts. It can be retried after a failure: the same attempts are not started twice. */
 export const start = (id: string, body: StartAttempts) =>
   once(`attempts ${id} ${JSON.stringify(body)}`, (key) =>
     data(api.POST("/api/conversations/{conversation_id}/attempts", { params: { ...path(id), header: { "Idempotency-Key": key } }, body })),
@@ -33,10 +33,10 @@ export const stop = (attempt: string) =>
     }),
   );
 
-/** changing is true while an attempt may get another result without the user. */
+/** changing reports whether the results of an attempt may still change. */
 export const changing = (a: Attempt) => a.state === "starting" || (a.state === "started" && (a.working || a.test?.state === "running"));
 
-/** faults are the complaints of the server by field, such as task or attempts.1.model; the rest is under "". */
+/** faults returns the server's error messages by field, such as task or attempts.1.model. Other errors have the key "". */
 export function faults(err: unknown): Record<string, string> {
   if (!(err instanceof ApiError)) return { "": err instanceof Error ? err.message : String(err) };
   if (err.fields.length > 0) return Object.fromEntries(err.fields.map((f) => [f.loc.slice(1).join("."), f.msg]));

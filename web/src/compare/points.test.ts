@@ -22,5 +22,5 @@ it("offers the point that is looked at", () => {
 });
 
 it("names a turn by its time if its message is not loaded", () => {
-  expect(points([at(8)], [], 0)[1]!.name).toMatch(/^After the turn of .*26/);
+  expect(points([at(8)], [], 0)[1]!.name).toMatch(/^After the turn at .*26/);
 });

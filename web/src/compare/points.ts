@@ -16,7 +16,7 @@ export interface Message {
 
 const time = (at: string) => new Date(at).toLocaleString(language.code, { dateStyle: "short", timeStyle: "short" });
 
-/** points are the current files, those after each turn that changed some, newest first, and the one that is looked at. */
+/** points returns the points in time to choose from, newest first: now, the end of each turn that changed files, and the selected one. */
 export function points(list: Checkpoint[], messages: Message[], looked: number): Point[] {
   const out = list.toReversed().map(({ event_id: event, time: at }): Point => {
     const said = messages.findLast((m) => m.id <= event);

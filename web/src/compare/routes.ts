@@ -1,4 +1,4 @@
-// The calls of the compare view, by name.
+// API requests of the compare view.
 import { api, data, type Schemas } from "../lib/api";
 import type { Comparing } from "../conversation/open-conversation.svelte";
 
@@ -6,13 +6,13 @@ export type File = Schemas["ComparedFile"];
 export type Versions = Schemas["FileComparison"];
 export type Checkpoint = Schemas["Checkpoint"];
 
-/** sides are the two sides as the server has them: what it calls other is the later one. */
+/** sides returns the two sides as the API names them. Its "other" side is the later one. */
 const sides = (id: string, { event, other, otherEvent }: Comparing) => ({
   path: { conversation_id: other || id },
   query: { event_id: otherEvent, other: id, other_event_id: event },
 });
 
-/** files are those that differ. What git stores for itself is left out: its changes say nothing to people. */
+/** files returns the files that differ, without git's internal files. */
 export async function files(id: string, what: Comparing): Promise<File[]> {
   const got = await data(api.GET("/api/conversations/{conversation_id}/compare", { params: sides(id, what) }));
   return (got.files ?? []).filter((f) => !f.path.split("/").includes(".git"));

@@ -1,7 +1,7 @@
-// A message as it is sent.
+// Formats messages for sending.
 
-/** sentText drops blank lines before a message and white space behind it. Indentation of the first line stays: it may be code. */
+/** sentText removes leading blank lines and trailing white space from a message. It keeps the indentation of the first line, which may be code. */
 export const sentText = (text: string) => text.replace(/^(?:[^\S\n]*\n)+/, "").trimEnd();
 
-/** mentionOf is how a path is written in a message: in quotes if it would end at a space or another mark. */
+/** mentionOf returns the mention of a path, in quotes if the path contains spaces or other characters that would end the mention. */
 export const mentionOf = (path: string) => (/^[^\s"'“”()]+$/.test(path) ? `@${path}` : `@"${path.replace(/["\\]/g, "\\$&")}"`);

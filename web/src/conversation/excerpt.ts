@@ -34,7 +34,7 @@ function manyLines(text: string): boolean {
   return false;
 }
 
-/** firstLine is the first line of a text, shortened. */
+/** firstLine returns the first line of a text, truncated. */
 export function firstLine(text: string, most = 60): string {
   const all = text.trim();
   const line = all.split("\n", 1)[0]!.slice(0, most).trimEnd();

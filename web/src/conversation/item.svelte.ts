@@ -21,9 +21,9 @@ export class Item {
   cutOff = $state(false);
   /** Whether the person opened or closed the card; undefined is the card's default. */
   open = $state<boolean | undefined>();
-  /** The restore that hid it from the agent. */
+  /** The restore that hid the item from the agent. */
   hiddenBy = $state.raw<Item | undefined>();
-  /** How many items a restore hid, and the first message among them. */
+  /** The number of items that a restore hid, and the first message among them. */
   hides = $state(0);
   firstHidden = $state("");
   /** Whether a long text is shown in full. */

@@ -28,7 +28,7 @@ const noticed = new Set(["error", "rate_limited", "stopped", "paused", "rejected
 /** States in which an answer that is being written stays unfinished. In others the model is called again. */
 const cuts = new Set(["error", "stopped", "paused"]);
 
-/** Notices with a look of their own, by the code of what is noted. */
+/** Notices with their own icon and title, by code. */
 const noticeOf: Record<string, string> = {
   STATUS$LLM_RETRY: "retry",
   STATUS$ATTEMPTS_STARTED: "attempts",
@@ -103,7 +103,7 @@ export class Log {
 
   /** dropOldest drops items to save memory; they are read again when the person scrolls there. */
   dropOldest(count: number): void {
-    // A message that was moved to where it was read is older than what is above it.
+    // A message that was moved to where the agent read it is older than the items above it.
     while (count < this.items.length - 1 && this.items[count]!.joined) count++;
     const dropped = this.items.splice(0, count);
     this.oldest = this.items[0]?.id || this.oldest;
@@ -214,7 +214,7 @@ export class Log {
     return this.restores.length > 0;
   }
 
-  /** hide marks what restores of the conversation have hidden from the agent. */
+  /** hide marks the items that restores have hidden from the agent. */
   private hide(): void {
     if (this.restores.length === 0) return;
     const seen = visible(this.restores);
@@ -226,7 +226,7 @@ export class Log {
         [by.hides, by.firstHidden] = [0, ""];
       }
       item.hiddenBy = hidden ? by : undefined;
-      if (!item.hiddenBy || !by || item.event?.kind === "restored") continue; // a restore that was undone is no loss
+      if (!item.hiddenBy || !by || item.event?.kind === "restored") continue; // notices of earlier restores are not counted
       by.hides++;
       if (item.kind === "user") by.firstHidden = item.text;
     }
@@ -342,7 +342,7 @@ export class Log {
   }
 
   private addMessage(e: EventOf<"user_said" | "model_answered" | "model_failed">, kind: Kind, words: string, to: Item[]): void {
-    // It was moved to a newer page, or withdrawn there.
+    // The message was moved to a newer page, or withdrawn there.
     if (kind === "user" && (this.byEvent.has(e.id) || this.withdrawn.has(e.id))) return;
     const stream = kind === "agent" && to === this.items ? this.stream : undefined;
     // An answer that was being written stays the same item, so that it does not jump.

@@ -21,7 +21,7 @@ const dropped = 1000;
 /** States outside of turns. In others, a message is queued until the agent reads it. */
 const resting = new Set(["loading", "ready", "awaiting_user_input", "finished", "error", "rejected", "stopped"]);
 
-/** What the compare view shows: the change from the files of another conversation, "" is this one, to those of this one. Event 0 is now. */
+/** The comparison shown in the compare view: from the files of another conversation ("" is this one) to the files of this one. Event 0 is now. */
 export interface Comparing {
   event: number;
   other: string;
@@ -36,7 +36,7 @@ export class OpenConversation {
   info = $state.raw<routes.Conversation | undefined>();
   /** Why the conversation cannot be shown. */
   problem = $state("");
-  /** Whether there is no such conversation, or none that this user may see. */
+  /** Whether the conversation does not exist, or this user has no access to it. */
   missing = $state(false);
   connected = $state(true);
   deleted = $state(false);
@@ -53,15 +53,15 @@ export class OpenConversation {
   trust = $state.raw<routes.Trust | undefined>();
   /** Whether the dialog for model and budget is open. */
   choosing = $state(false);
-  /** What the dialog for attempts begins with; undefined while it is closed. */
+  /** The initial values of the attempts dialog; undefined while it is closed. */
   trying = $state.raw<{ task?: string; event?: number } | undefined>();
   /** Whether the bar that searches the history is open. */
   searching = $state(false);
-  /** What is being written, kept in this tab. */
+  /** The draft in the message box, stored for this tab. */
   draft = $state("");
-  /** What a restore put there. */
+  /** The text that a restore put into the message box. */
   putBack = "";
-  /** What is compared, if the compare view is open. */
+  /** The comparison in the compare view; undefined while it is closed. */
   comparing = $state.raw<Comparing | undefined>();
   /** Attachments of the next message. They are here because on a small screen a look at the workspace removes the form. */
   pictures = $state.raw<{ name: string; url: string }[]>([]);
@@ -75,7 +75,7 @@ export class OpenConversation {
     this.draft = tabStorage.get(this.draftName) ?? "";
   }
 
-  /** keepDraft stores what is being written; for $effect, which calls it whenever that changes. */
+  /** keepDraft stores the draft. Call it in $effect, so that it runs whenever the draft changes. */
   keepDraft(): void {
     if (this.draft) tabStorage.set(this.draftName, this.draft);
     else tabStorage.remove(this.draftName);
@@ -85,7 +85,7 @@ export class OpenConversation {
     return `deckhand-draft-${this.id}`;
   }
 
-  /** Whether a turn runs, so that new messages are queued. */
+  /** Whether a turn is in progress, so that new messages are queued. */
   get inTurn(): boolean {
     return !this.stopped && !resting.has(this.status.state);
   }
@@ -100,7 +100,7 @@ export class OpenConversation {
     return this.info?.status === "STOPPED" || this.status.state === "stopped";
   }
 
-  /** The model that the next reply comes from. */
+  /** The model for the next reply. */
   get model(): string {
     return this.overrides?.llm_model ?? session.settings?.llm_model ?? "";
   }
@@ -109,7 +109,7 @@ export class OpenConversation {
     return this.log.status;
   }
 
-  /** shown are the items of the feed. The queue shows messages that the agent has not read, and a restore what it has hidden. */
+  /** shown returns the items of the feed, without queued messages and without items that a restore hides, unless they are expanded. */
   shown(): Item[] {
     const { inTurn, log } = this;
     return log.items.filter((i) => !(inTurn && i.unread) && (!log.hides || !i.hiddenBy || i.hiddenBy.open));
@@ -162,7 +162,7 @@ export class OpenConversation {
     if (e.kind === "trust_set") this.loadTrust();
   }
 
-  /** requeue changes the queue as an event says; the server has the whole of it. */
+  /** requeue updates the queue from an event. The server has the complete queue. */
   private requeue(e: Event): void {
     const has = (id: number) => this.waiting.some((m) => m.event_id === id);
     if (e.kind === "user_said" && this.inTurn && !has(e.id)) {

@@ -1,5 +1,5 @@
-// Where the agent reads messages. One that is sent while a turn runs is read with the next model
-// call, or remains for the next turn.
+// Finds where the agent reads messages. A message sent during a turn is read at the next model
+// call, or in the next turn.
 import type { Event } from "../lib/events";
 
 export interface Read {
@@ -10,7 +10,7 @@ export interface Read {
   began: boolean;
 }
 
-/** readBy says which messages an event reads. */
+/** readBy returns the messages that the agent reads at an event. */
 export function readBy(e: Event): Read | undefined {
   switch (e.kind) {
     case "turn_began":

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 
 import { type Restore, visible, within } from "./restores";
 
-/** seen are the events up to one that the model sees. */
+/** seen returns the events that the model sees, up to the given one. */
 const seen = (last: number, ...restores: [id: number, action: Restore["action"], point: number][]) => {
   const ranges = visible(restores.map(([id, action, point]) => ({ id, action, point })));
   return Array.from({ length: last }, (_, i) => i + 1).filter((id) => within(ranges, id));

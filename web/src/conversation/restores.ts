@@ -1,5 +1,5 @@
-// Which events the model still sees after restores of the conversation. The server folds the log
-// in the same way (internal/agent, transcript.restored).
+// Determines which events the model still sees after restores of the conversation. The server uses
+// the same rules (internal/agent, transcript.restored).
 
 /** A restore of the conversation, or its undo or redo. */
 export interface Restore {
@@ -12,13 +12,13 @@ export interface Restore {
 /** Events from one to another, both included. */
 type Range = [from: number, to: number];
 
-/** visible are the events that the model sees, in order. */
+/** visible returns the ranges of events that the model sees, in order. */
 export function visible(restores: Restore[]): Range[] {
   let now: Range[] = [[0, Infinity]];
   const hidden: Range[][] = [];
   for (const { id, action, point } of restores) {
     const before = cut(now, 0, point);
-    // The restore that is undone may be on a page that was not read.
+    // The undone restore may be on a page that is not loaded.
     if (action === "undo") now = [...before, ...(hidden.pop() ?? [])];
     else {
       hidden.push(cut(now, point + 1, id - 1));

@@ -58,7 +58,7 @@ export function say(id: string, content: string, images: string[], files: string
   return once(`say ${id} ${JSON.stringify(args)}`, send);
 }
 
-/** compact replaces the history by a summary, in the model's view. */
+/** compact replaces the history that the model sees with a summary. */
 export const compact = (id: string, instructions: string) =>
   data(api.POST("/api/conversations/{conversation_id}/compact", { params: keyed(id), body: instructions ? { instructions } : {} }));
 
@@ -123,13 +123,13 @@ export const setTrust = (id: string, trusted: boolean) =>
 export const timeline = (id: string, after: number) =>
   data(api.GET("/api/conversations/{conversation_id}/timeline", { params: { ...path(id), query: { after } } }));
 
-/** What is restored. */
+/** The parts to restore. */
 export interface Restoring {
   files: boolean;
   conversation: boolean;
 }
 
-/** restore makes files, the conversation, or both what they were after an event. */
+/** restore restores the files, the conversation, or both to their state after an event. */
 export const restore = (id: string, event_id: number, what: Restoring) =>
   data(api.POST("/api/conversations/{conversation_id}/restore", { params: keyed(id), body: { event_id, ...what } }));
 

@@ -1,4 +1,4 @@
-// Restores: back to before a message, and back again.
+// Restores to before a message, and undoes and redoes restores.
 import { ApiError } from "../lib/api";
 import { t } from "../lib/i18n.svelte";
 import { toasts } from "../lib/toasts.svelte";
@@ -6,16 +6,16 @@ import type { Item } from "./item.svelte";
 import type { OpenConversation } from "./open-conversation.svelte";
 import * as routes from "./routes";
 
-/** How many pages are read at most to find the last turn. */
+/** The maximum number of pages to read to find the last turn. */
 const mostPages = 50;
 
-/** restoreTo goes back to before the first of some messages. With the conversation, their text goes into the empty message box. */
+/** restoreTo restores to before the first of the given messages. If the conversation is restored, their text is put into the message box, unless that has text. */
 export async function restoreTo(conversation: OpenConversation, messages: Item[], what: routes.Restoring): Promise<void> {
   const [first] = messages;
   if (!first) return;
   await conversation.attempt(async () => {
     const done = await routes.restore(conversation.id, first.id - 1, what);
-    if (!what.conversation) toasts.say(t("conversation.restored-files"), "good"); // otherwise the feed is another one
+    if (!what.conversation) toasts.say(t("conversation.restored-files"), "good"); // otherwise the feed shows a notice
     if (done.kept?.length) toasts.say(t("conversation.restored-kept", { names: done.kept.join(", ") }), "bad");
     if (what.conversation && conversation.draft.trim() === "") {
       conversation.putBack = messages.map((m) => m.text).join("\n\n");
@@ -24,11 +24,11 @@ export async function restoreTo(conversation: OpenConversation, messages: Item[]
   });
 }
 
-/** takeRestoreBack undoes the last restore, or redoes the one that was undone last. */
+/** takeRestoreBack undoes the last restore, or redoes the last undone one. */
 export async function takeRestoreBack(conversation: OpenConversation, redo: boolean): Promise<void> {
   await conversation.attempt(async () => {
     await (redo ? routes.redoRestore : routes.undoRestore)(conversation.id);
-    // What a restore put into the message box is in the history again.
+    // Remove the text that the restore put into the message box, because the history has it again.
     if (!redo && conversation.draft === conversation.putBack) conversation.draft = "";
   });
 }
@@ -37,7 +37,7 @@ export async function takeRestoreBack(conversation: OpenConversation, redo: bool
 export async function undoTurn(conversation: OpenConversation): Promise<void> {
   const messages = () => conversation.log.items.filter((i) => i.kind === "user" && !i.hiddenBy);
   const begins = (i: Item) => !i.joined;
-  // A long turn may have begun on an older page.
+  // A long turn may have started on an older page.
   for (let i = 0; i < mostPages && conversation.more && !messages().some(begins); i++) await conversation.older();
   const said = messages();
   const from = said.findLastIndex(begins);
@@ -56,7 +56,7 @@ export async function redoTurn(conversation: OpenConversation): Promise<void> {
   await takeRestoreBack(conversation, false);
 }
 
-/** hasCheckpoints says whether the server stored files of this conversation; not all sandbox drivers can. */
+/** hasCheckpoints reports whether the server has checkpoints of this conversation. */
 async function hasCheckpoints(id: string): Promise<boolean> {
   try {
     return ((await routes.checkpoints(id)).checkpoints ?? []).length > 0;

@@ -74,7 +74,7 @@ const groupOf: Record<string, Group> = {
   stopped: "stopped",
 };
 
-/** headings are the states that name the groups; a row whose state has another name says it itself. */
+/** headings are the states used as group headings. A row with a state that differs from its heading shows the state itself. */
 export const headings: Record<Group, string> = {
   approval: "awaiting_user_confirmation",
   question: "question",

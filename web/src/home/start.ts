@@ -36,13 +36,13 @@ export async function start(task: Task, withFiles: (text: string, paths: string[
       body: { message: text, image_urls: images },
     });
   } catch (err) {
-    await api.DELETE("/api/conversations/{conversation_id}", of).catch(() => {}); // the first failure is the one to tell
+    await api.DELETE("/api/conversations/{conversation_id}", of).catch(() => {}); // report only the first error
     throw err;
   }
   return id;
 }
 
-/** prepare creates a conversation with its files, model and budget, and returns its id and the text of the task, which is not sent. */
+/** prepare creates a conversation with its files, model and budget. It returns the ID and the text of the task, without sending the task. */
 export async function prepare(task: Task, withFiles: (text: string, paths: string[]) => string): Promise<{ id: string; text: string }> {
   const files = task.attachments.filter((a) => !a.image);
   const id = await create(bodyOf(task));
@@ -56,7 +56,7 @@ export async function prepare(task: Task, withFiles: (text: string, paths: strin
     }
     return { id, text: files.length > 0 ? withFiles(task.text, await upload(id, files)) : task.text };
   } catch (err) {
-    await api.DELETE("/api/conversations/{conversation_id}", of).catch(() => {}); // the first failure is the one to tell
+    await api.DELETE("/api/conversations/{conversation_id}", of).catch(() => {}); // report only the first error
     throw err;
   }
 }

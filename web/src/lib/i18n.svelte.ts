@@ -73,17 +73,17 @@ class Language {
     return this.number(dollars, { style: "currency", currency: "USD", maximumFractionDigits: dollars < 1 ? 4 : 2 });
   }
 
-  /** ago says how long ago something was. Clocks differ: what has happened is never said to be in the future. */
+  /** ago formats the time since a past event. Because clocks differ, the result is never in the future. */
   ago(when: string | Date, at = now()): string {
     return this.relative(Math.min(0, new Date(when).getTime() - at));
   }
 
-  /** until says how long it takes until something happens. */
+  /** until formats the time until a future event. */
   until(when: string | Date, at = now()): string {
     return this.relative(Math.max(0, new Date(when).getTime() - at));
   }
 
-  /** relative is a time from now, in the largest unit that fits. */
+  /** relative formats a time relative to now, in the largest unit that fits. */
   private relative(ms: number): string {
     const seconds = ms / 1000;
     const format = new Intl.RelativeTimeFormat(this.code, { numeric: "auto" });

@@ -1,7 +1,7 @@
-// Providers in clouds: their base URL follows from a region, and their credentials may be more than one text.
+// Cloud providers: their base URL depends on a region, and their credentials may have several fields.
 
 interface Cloud {
-  /** region is that of a base URL; "" if it names none. */
+  /** region returns the region in a base URL; "" if there is none. */
   region(base: string): string;
   base(region: string): string;
   example: string;
@@ -27,7 +27,7 @@ export const clouds: Record<string, Cloud> = {
   },
 };
 
-/** awsKey writes AWS credentials as the API takes them; undefined while they are incomplete. */
+/** awsKey formats AWS credentials for the API; undefined while they are incomplete. */
 export function awsKey(id: string, secret: string, session: string): string | undefined {
   if (!id.trim() || !secret.trim()) return undefined;
   return JSON.stringify({
