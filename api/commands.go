@@ -10,8 +10,8 @@ type Command struct {
 	Name         string  `json:"name" doc:"Name of the command, without the slash. dir:name for a file in a folder."`
 	Description  string  `json:"description"`
 	ArgumentHint string  `json:"argument_hint" doc:"Arguments as shown to users, such as [number]."`
-	Source       string  `json:"source" enum:"builtin,settings,repository" doc:"Where the command comes from. If a file in the repository has the name of another command, its name starts with repo:."`
-	File         *string `json:"file" doc:"File of the command, relative to the repository; null for other commands."`
+	Source       string  `json:"source" enum:"builtin,settings,repository" doc:"Source of the command. A repository command whose name is already taken has the prefix repo:."`
+	File         *string `json:"file" doc:"File of the command, relative to the repository; null for commands from other sources."`
 }
 
 // RunCommand is the body of POST …/commands.
@@ -30,12 +30,12 @@ type OwnCommands struct {
 // OwnCommand is a slash command in the settings of a user.
 type OwnCommand struct {
 	Name string `json:"name" doc:"Name of the command, without the slash."`
-	Text string `json:"text" doc:"Markdown, with optional front matter (description, argument-hint). $ARGUMENTS stands for all arguments, $1 to $9 for single ones."`
+	Text string `json:"text" doc:"Markdown, with optional front matter (description, argument-hint). $ARGUMENTS is replaced with all arguments, $1 to $9 with single arguments."`
 }
 
 // SetOwnCommand is the body of PUT /api/commands/{name}.
 type SetOwnCommand struct {
-	Text string `json:"text" maxLength:"65536" doc:"Markdown, with optional front matter (description, argument-hint). $ARGUMENTS stands for all arguments, $1 to $9 for single ones."`
+	Text string `json:"text" maxLength:"65536" doc:"Markdown, with optional front matter (description, argument-hint). $ARGUMENTS is replaced with all arguments, $1 to $9 with single arguments."`
 }
 
 // Compact is the body of POST …/compact.

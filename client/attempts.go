@@ -14,12 +14,12 @@ func (c *Client) Attempts(ctx context.Context, id string) (api.Attempts, error) 
 }
 
 // StartAttempts tries a task in several forks of a conversation. With a retryKey, which is optional,
-// sending it again starts no second set.
+// retrying the request does not start a second set.
 func (c *Client) StartAttempts(ctx context.Context, id, retryKey string, in api.StartAttempts) (api.Attempts, error) {
 	return send[api.Attempts](ctx, c, http.MethodPost, item(id)+"/attempts", in, retryKey)
 }
 
-// KeepAttempt keeps one attempt and deletes the conversations of the others of its set.
+// KeepAttempt keeps one attempt and deletes the conversations of the other attempts in its set.
 func (c *Client) KeepAttempt(ctx context.Context, id, attempt string) (api.KeptAttempt, error) {
 	return call[api.KeptAttempt](ctx, c, http.MethodPost, item(id)+"/attempts/"+url.PathEscape(attempt)+"/keep", nil)
 }

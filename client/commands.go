@@ -20,7 +20,7 @@ func (c *Client) RunCommand(ctx context.Context, id string, b api.RunCommand, re
 	return err
 }
 
-// Compact asks the agent to replace the history by a summary at the next opportunity. instructions may be empty.
+// Compact asks the agent to replace the history with a summary as soon as no step is in progress. instructions may be empty.
 func (c *Client) Compact(ctx context.Context, id, instructions string) error {
 	in := api.Compact{}
 	if instructions != "" {
@@ -48,7 +48,7 @@ func (c *Client) DeleteOwnCommand(ctx context.Context, name string) error {
 	return err
 }
 
-// Mentions finds files, folders and symbols of the workspace by a part of their name.
+// Mentions finds files, folders and symbols in the workspace whose name contains a text.
 func (c *Client) Mentions(ctx context.Context, id, query string) ([]api.Mention, error) {
 	out, err := call[api.Mentions](ctx, c, http.MethodGet, item(id)+"/mentions?query="+url.QueryEscape(query), nil)
 	return out.Mentions, err

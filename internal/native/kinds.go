@@ -49,7 +49,7 @@ var kinds = map[session.Kind]kind{
 	session.KindCommandEnded:   {about: "The result of a command that the user ran. Each command has exactly one."},
 	session.KindApprovalAsked:  {about: "A tool call waits for approval."},
 	session.KindApprovalGiven:  {about: "A tool call was approved or rejected."},
-	session.KindCompactAsked:   {about: "The user asked for a summary in place of the history. condensed follows, or noted if that failed."},
+	session.KindCompactAsked:   {about: "The user asked to replace the history with a summary. condensed follows, or noted if the summary failed."},
 	session.KindCondensed:      {about: "In the context of the model, a summary replaces these events. The log keeps them."},
 	session.KindStateChanged:   {about: "The agent state changed in a way that no other event implies."},
 	session.KindTurnEnded:      {about: "The agent has finished its work on the events up to up_to."},

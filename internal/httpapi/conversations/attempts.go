@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	aboutAttempts = "Each attempt is a fork of the conversation with its own model, reasoning effort or instructions. When the agent of an attempt has finished, the size of its changes is measured and the test command is run in its sandbox, " +
-		"after each of its turns."
-	aboutStartAttempts = aboutAttempts + " The response is a 409 while the agent of the conversation is working, for a delegated conversation, and if the workspace cannot be copied. Repeating a request with the same Idempotency-Key starts nothing again."
-	aboutKeepAttempt   = "Permanently deletes the conversations of the other attempts of the set. The kept attempt continues as a conversation of its own; its test command is not run any more."
-	aboutTestAttempt   = "The response is a 409 while the agent of the attempt is working or the tests are running."
+	aboutAttempts = "Each attempt is a fork of the conversation with its own model, reasoning effort or instructions. " +
+		"After each turn of an attempt, the size of its changes is measured and the test command runs in its sandbox."
+	aboutStartAttempts = aboutAttempts + " Returns 409 while the agent of the conversation is working, for a delegated conversation, and if the workspace cannot be copied. Repeating a request with the same Idempotency-Key starts no new attempts."
+	aboutKeepAttempt   = "Permanently deletes the conversations of the other attempts in the set. The kept attempt becomes an ordinary conversation, and its test command no longer runs."
+	aboutTestAttempt   = "Returns 409 while the agent of the attempt is working or the tests are running."
 )
 
-// Attempts has the use cases for attempts.
+// Attempts are the use cases for attempts.
 type Attempts interface {
 	List(ctx context.Context, user string, from session.ID) (api.Attempts, error)
 	Start(ctx context.Context, c usecase.StartAttempts) error
-	// Keep returns the conversations that it deleted.
+	// Keep returns the IDs of the deleted conversations.
 	Keep(ctx context.Context, user string, from, id session.ID) (deleted []session.ID, err error)
 	Retest(ctx context.Context, user string, from, id session.ID) error
 }
@@ -32,13 +32,13 @@ func (d *Handlers) attemptRoutes() []rest.Route {
 	}
 	return []rest.Route{
 		rest.Op(route("GET", "", "listAttempts", "List the attempts of a conversation with their results", aboutAttempts), d.listAttempts),
-		rest.Op(route("POST", "", "startAttempts", "Try a task in several ways", aboutStartAttempts), d.startAttempts),
+		rest.Op(route("POST", "", "startAttempts", "Start several attempts at a task", aboutStartAttempts), d.startAttempts),
 		rest.Op(route("POST", "/{attempt_id}/keep", "keepAttempt", "Keep one attempt and delete the others", aboutKeepAttempt), d.keepAttempt),
 		rest.Op(route("POST", "/{attempt_id}/test", "testAttempt", "Run the test command of an attempt again", aboutTestAttempt), d.testAttempt),
 	}
 }
 
-// oneAttempt is an attempt of a conversation.
+// oneAttempt identifies an attempt of a conversation.
 type oneAttempt struct {
 	ID      string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
 	Attempt string `path:"attempt_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$" doc:"Conversation of the attempt."`

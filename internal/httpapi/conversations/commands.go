@@ -10,13 +10,13 @@ import (
 	"deckhand/internal/session"
 )
 
-const aboutCommands = "Commands are prompts with a name: built-in ones, your own, and Markdown files in .deckhand/commands and .claude/commands of the repository. In their text, $ARGUMENTS stands for all arguments and $1 to $9 for single ones. " +
-	"Does not start the sandbox; until the workspace exists, the repository's commands are missing. A file with the name of a built-in command or of your own is listed as repo:NAME."
+const aboutCommands = "Commands are prompts with a name: built-in ones, your own, and Markdown files in .deckhand/commands and .claude/commands of the repository. In their text, $ARGUMENTS is replaced with all arguments, and $1 to $9 with single arguments. " +
+	"Does not start the sandbox; until the workspace exists, the repository's commands are not available. A file with the same name as a built-in command or one of your own commands is listed as repo:NAME."
 
 const (
-	aboutCompact = "The agent does this when no step is in progress, also between turns; a stopped conversation is started. Recorded as compact_asked, then condensed, or noted if the summary failed. " +
-		"409 if there is nothing to summarise."
-	aboutOwnCommands = "Your own slash commands are available in all your conversations. Their texts are in the format of command files."
+	aboutCompact = "The agent compacts the history when no step is in progress, also between turns. A stopped conversation is started. Recorded as compact_asked, followed by condensed, or by noted if the summary failed. " +
+		"Returns 409 if there is nothing to summarise."
+	aboutOwnCommands = "Your own slash commands are available in all your conversations. Their text has the same format as command files."
 )
 
 func (d *Handlers) listCommands(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Commands, error) {
@@ -47,7 +47,7 @@ func (d *Handlers) compact(ctx context.Context, c *rest.Call, p rest.InConversat
 	return accepted(d.Commands.Compact(ctx, c.Who.User, session.ID(p.ID), b.Instructions.Value))
 }
 
-// inCommand is the command of a route.
+// inCommand is the path parameter with the name of a command.
 type inCommand struct {
 	Name string `path:"name" maxLength:"64" doc:"Name of the command, without the slash."`
 }

@@ -52,7 +52,7 @@ func (d *Handlers) Routes() []rest.Route {
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/microagents", ID: "listMicroagents", Tag: rest.TagWorkspace, Summary: "List microagents available to a conversation", About: aboutMicroagents, May: rest.WorkspaceErrors}, d.listMicroagents),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/commands", ID: "listCommands", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "List slash commands", About: aboutCommands}, d.listCommands),
 		rest.Op(rest.Route{Method: "POST", Path: "/api/conversations/{conversation_id}/commands", ID: "runCommand", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Send a slash command", About: "Sends the command's text as a message. " + aboutCommands}, d.runCommand),
-		rest.Op(rest.Route{Method: "POST", Path: "/api/conversations/{conversation_id}/compact", ID: "compactConversation", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Replace the history of a conversation by a summary", About: aboutCompact}, d.compact),
+		rest.Op(rest.Route{Method: "POST", Path: "/api/conversations/{conversation_id}/compact", ID: "compactConversation", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Replace the history of a conversation with a summary", About: aboutCompact}, d.compact),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/commands", ID: "listOwnCommands", Tag: rest.TagSettings, Summary: "List your own slash commands", About: aboutOwnCommands}, d.listOwnCommands),
 		rest.Op(rest.Route{Method: "PUT", Path: "/api/commands/{name}", ID: "setOwnCommand", Tag: rest.TagSettings, Summary: "Store one of your own slash commands", About: aboutOwnCommands}, d.setOwnCommand),
 		rest.Op(rest.Route{Method: "DELETE", Path: "/api/commands/{name}", ID: "deleteOwnCommand", Tag: rest.TagSettings, Summary: "Delete one of your own slash commands"}, d.deleteOwnCommand),
@@ -82,7 +82,7 @@ type Config struct {
 	Commands *command.Runner
 	// Microagents finds what tells the agent of a user's conversation how to work; nil for none.
 	Microagents func(ctx context.Context, user string, id session.ID) ([]api.Microagent, error)
-	// Attempts has the use cases for attempts.
+	// Attempts are the use cases for attempts.
 	Attempts Attempts
 	// MCPStates says where the tool servers of a conversation stand.
 	MCPStates func(ctx context.Context, owner string, id session.ID) ([]api.MCPServerStatus, error)

@@ -246,7 +246,7 @@ func (d *Handlers) PageKey(c *rest.Call) *string {
 	return &key
 }
 
-// CheckFrontEnd reports a front end that cannot be served, and hosts that it cannot load from.
+// CheckFrontEnd returns an error if the front end cannot be served or an allowed host is invalid.
 func CheckFrontEnd(dir string, allow []string) error {
 	for _, host := range allow {
 		if !ValidSource(host) {

@@ -8,11 +8,11 @@ import (
 	"io/fs"
 )
 
-// storedPacked is how the name of a file ends that the build has compressed.
+// storedPacked is the suffix of files that the build has compressed.
 const storedPacked = ".gz"
 
 // readBuilt reads a file of the page or the manual. The build compresses most of them, so that the
-// program stays small.
+// binary stays small.
 func readBuilt(built fs.FS, name string) ([]byte, error) {
 	text, err := fs.ReadFile(built, name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -29,11 +29,11 @@ func readBuilt(built fs.FS, name string) ([]byte, error) {
 	return io.ReadAll(z)
 }
 
-// packed is nil where it would not be smaller.
+// packed is nil if compression does not make the file smaller.
 func packed(text []byte) []byte {
 	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // there is such a level
-	_, _ = z.Write(text)                                  // memory takes everything
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+	_, _ = z.Write(text)                                  // a buffer never fails
 	_ = z.Close()
 	if b.Len() >= len(text) {
 		return nil

@@ -112,7 +112,7 @@ func noManual() error {
 	return rest.Fail(http.StatusNotFound, api.CodeNotFound, "This program was built without the manual. Install Node.js 20 or newer and run make build.")
 }
 
-// serveManualFile gives what the pages load, compressed as it is stored where the browser can read that.
+// serveManualFile serves a file that the pages load, compressed if the browser accepts it.
 func (d *Handlers) serveManualFile(w http.ResponseWriter, r *http.Request, name string) error {
 	h, file := w.Header(), path.Join(manualFolder, name)
 	h.Add("Vary", "Accept-Encoding")
