@@ -15,13 +15,13 @@ import (
 // configCmd is deckhand config.
 type configCmd struct {
 	Check  configCheck    `cmd:"" help:"Check the config file and the flags of the server without starting it."`
-	Show   configShow     `cmd:"" help:"Show the server's settings and where each comes from."`
-	Reload reload.Command `cmd:"" help:"Let the running server read its config file and its certificate again."`
+	Show   configShow     `cmd:"" help:"Show the server's settings and the source of each."`
+	Reload reload.Command `cmd:"" help:"Reload the config file and the TLS certificate of the running server."`
 }
 
 type configCheck struct{ serveCmd }
 
-// Run reports the first mistake.
+// Run checks the configuration and returns the first error.
 func (c *configCheck) Run(o *cli.Output) error {
 	if err := c.check(); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (c *configCheck) Run(o *cli.Output) error {
 type configShow struct {
 	serveCmd
 	JSON bool `name:"json" help:"Print JSON."`
-	All  bool `name:"all" help:"Include settings that have their defaults."`
+	All  bool `name:"all" help:"Include settings with default values."`
 }
 
 // Run prints the settings of a server started with the same flags.

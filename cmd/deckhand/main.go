@@ -42,7 +42,7 @@ type commands struct {
 	Serve      serveCmd           `cmd:"" group:"server" help:"Run the server."`
 	Key        admin.Key          `cmd:"" group:"server" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
 	User       admin.User         `cmd:"" group:"server" help:"Create, list, disable and enable users. The server may be running."`
-	Cfg        configCmd          `cmd:"" name:"config" group:"server" help:"Check and show the server's configuration, or let a running server reload it."`
+	Cfg        configCmd          `cmd:"" name:"config" group:"server" help:"Check, show or reload the server's configuration."`
 	Import     importer.Command   `cmd:"" group:"server" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
 	Doctor     doctorCmd          `cmd:"" group:"other" help:"Check this machine's setup, or verify a conversation's log."`
 	Bench      capacity.Command   `cmd:"" group:"other" help:"Measure how many agents this machine can carry. Takes about a minute."`

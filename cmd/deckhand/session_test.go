@@ -314,7 +314,7 @@ func TestSessionWithoutModel(t *testing.T) {
 	}
 }
 
-// Plan mode, custom commands, undo and redo of a turn with its files, and a summary on request.
+// Plan mode, custom commands, undo and redo of a turn with its files, and /compact.
 func TestSessionCommands(t *testing.T) {
 	t.Parallel()
 	needLocal(t)
@@ -355,7 +355,7 @@ func TestSessionCommands(t *testing.T) {
 	s.enter("/plan")
 	s.shows("plan mode on", "openai/gpt-4o", "· plan mode")
 	s.enter("/plan write a file")
-	s.shows("1. Write made.txt", "/plan approve carries out the plan")
+	s.shows("1. Write made.txt", "/plan approve to carry out the plan")
 	if d.exists("made.txt") || !strings.Contains(string(d.server.Asked()[len(d.server.Asked())-1].Body), "plan") {
 		t.Error("plan mode was not on")
 	}
@@ -385,7 +385,7 @@ func TestSessionCommands(t *testing.T) {
 	s.enter("/redo")
 	s.shows("nothing to redo")
 	s.enter("/compact keep the file names")
-	s.shows("compacting the history", "replaced by a summary")
+	s.shows("compacting the history", "replaced with a summary")
 	s.enter("/compact")
 	s.shows("nothing to compact yet")
 	s.press(ctrlD)

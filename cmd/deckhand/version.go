@@ -11,7 +11,7 @@ import (
 // versionCmd is deckhand version.
 type versionCmd struct {
 	SBOM bool   `name:"sbom" help:"Print the software bill of materials in SPDX 2.3 (JSON)."`
-	Of   string `name:"of" hidden:"" placeholder:"FILE" help:"Program whose modules are listed, of the same version. Default: this one."`
+	Of   string `name:"of" hidden:"" placeholder:"FILE" help:"Binary whose modules to list. Must have the same version. Default: this binary."`
 }
 
 // Run prints the version, or the bill of materials.

@@ -130,7 +130,7 @@ func serve(args []string) error {
 	output := f.String("output", "", "folder for whole outputs")
 	workspace := f.String("workspace", sandbox.Workspace, "folder that commands begin in")
 	network := f.String("network", "proxied", "proxied or isolated")
-	kept := f.String("checkpoints", "", "folder for checkpoints of the workspace, for a runner that keeps them")
+	kept := f.String("checkpoints", "", "folder for checkpoints of the workspace; enables the checkpoint operations")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (c *List) Run(ctx context.Context, o *Output, sessions Sessions) error {
 	return nil
 }
 
-// printJSON prints a value as one line of JSON, without characters that a terminal would obey.
+// printJSON prints a value as one line of JSON, without terminal control characters.
 func printJSON(w io.Writer, value any) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

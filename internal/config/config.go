@@ -198,5 +198,5 @@ func configPath(args []string) string {
 	return os.Getenv("DECKHAND_CONFIG")
 }
 
-// Models returns what the file says of models.
+// Models returns the models in the config file.
 func (r *Resolver) Models() map[string]catalogue.Override { return r.file.Models }

@@ -23,7 +23,7 @@ type Setting struct {
 	raw string // the value with its password
 }
 
-// Sources of settings. An environment variable, a file and a credential are named after the word.
+// Sources of settings. For environment variables and credentials, the name follows.
 const (
 	fromDefault     = "default"
 	fromCommandLine = "command line"
@@ -89,7 +89,7 @@ func WriteSettings(w io.Writer, settings []Setting, asJSON, all bool) error {
 		return enc.Encode(settings)
 	}
 	if len(settings) == 0 {
-		_, err := fmt.Fprintln(w, "All settings have their defaults. Show them with --all.")
+		_, err := fmt.Fprintln(w, "All settings have default values. Use --all to show them.")
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -100,7 +100,7 @@ func WriteSettings(w io.Writer, settings []Setting, asJSON, all bool) error {
 	return table.Flush()
 }
 
-// shown is a value as text. The password of a URL is masked.
+// shown formats a value. The password of a URL is masked.
 func shown(v any) string {
 	if list := reflect.ValueOf(v); list.Kind() == reflect.Slice {
 		parts := make([]string, list.Len())
@@ -116,9 +116,9 @@ func shown(v any) string {
 	return s
 }
 
-// lookUp finds the value of a flag that was not typed: in the environment, among the credentials
-// that systemd passes to a service, or in the config file. Environment variables are read by the
-// parser itself, so their value is empty here.
+// lookUp finds the value of a flag that is not on the command line: in the environment, in the
+// systemd credentials, or in the config file. The parser reads environment variables itself, so
+// their value is empty here.
 func (r *Resolver) lookUp(flag *kong.Flag) (value, source string) {
 	for _, env := range flag.Envs {
 		if _, set := os.LookupEnv(env); set {

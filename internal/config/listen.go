@@ -91,7 +91,7 @@ func reachable(addr net.Addr) string {
 	return addr.String()
 }
 
-// CheckListen reports addresses that cannot be used, and refuses to send keys over a network in clear text.
+// CheckListen returns an error if an address is invalid, or if keys would be sent over a network in clear text.
 func (f ListenFlags) CheckListen(encrypted bool) error {
 	if _, _, err := net.SplitHostPort(f.Addr); err != nil {
 		return fmt.Errorf("--addr %q is not HOST:PORT", f.Addr)

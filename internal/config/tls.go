@@ -13,7 +13,7 @@ type TLSFlags struct {
 	TLSKey  string `name:"tls-key" env:"DECKHAND_TLS_KEY" placeholder:"FILE" help:"Private key of the TLS certificate (PEM file)."`
 }
 
-// CheckTLS reports a certificate that cannot be used.
+// CheckTLS returns an error if the certificate cannot be used.
 func (f TLSFlags) CheckTLS() error {
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		return errors.New("--tls-cert and --tls-key must be used together")
@@ -38,7 +38,7 @@ type Certificate struct {
 	pair atomic.Pointer[tls.Certificate]
 }
 
-// Load reads the files. If it fails, the certificate in use stays.
+// Load reads the files. If it fails, the current certificate remains in use.
 func (c *Certificate) Load(f TLSFlags) error {
 	pair, err := f.load()
 	if err == nil {
@@ -47,7 +47,7 @@ func (c *Certificate) Load(f TLSFlags) error {
 	return err
 }
 
-// Config uses the certificate; nil if there is none.
+// Config returns a TLS configuration that uses the certificate; nil if there is none.
 func (c *Certificate) Config() *tls.Config {
 	if c.pair.Load() == nil {
 		return nil

@@ -76,7 +76,7 @@ func CheckNegative(k *kong.Context) error {
 	return nil
 }
 
-// Explain says what is wrong with a command line, and which help to read. Tasks of several words need quotes.
+// Explain returns the error message for an invalid command line, with the command that prints the relevant help.
 func Explain(err error) string {
 	var wrong *kong.ParseError
 	if !errors.As(err, &wrong) {

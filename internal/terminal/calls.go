@@ -233,7 +233,7 @@ func (d *Display) diff(text string) {
 	}
 }
 
-// Asked shows a call that a person is to decide about and the reason for the question, unless they were shown last.
+// Asked shows a call that needs approval, with the reason, unless both were shown last.
 func (d *Display) Asked(c session.ToolCall, reason string) {
 	if d.tool.ID != c.ID {
 		d.called(session.ToolCalled{ToolCall: c, Awaits: true})

@@ -37,7 +37,7 @@ func Clean(text string) string {
 	return b.String()
 }
 
-// JSON is a JSON text in which everything is escaped that a terminal would obey. Such characters are only in strings.
+// JSON escapes the terminal control characters in a JSON text. They can occur only in strings.
 func JSON(text []byte) []byte {
 	if !bytes.ContainsFunc(text, unsafe) {
 		return text

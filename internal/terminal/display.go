@@ -54,7 +54,7 @@ type Display struct {
 	why    string
 	// reasoned is the call whose reason was shown.
 	reasoned string
-	// chosen is what the user has overridden so far.
+	// chosen has the user's overrides so far.
 	chosen session.Overridden
 	// shown are the lines of the change that a person was asked about.
 	shown []string

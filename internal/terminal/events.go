@@ -84,7 +84,7 @@ func (d *Display) notice(p session.Payload) {
 	case session.CompactAsked:
 		d.Notice("compacting the history")
 	case session.Condensed:
-		d.Notice("older history was replaced by a summary")
+		d.Notice("older history was replaced with a summary")
 	case session.RequestOpened:
 		d.Notice(gitprovider.RequestName(p.Provider, p.Repository, p.Number) + ": " + p.URL)
 	case session.Noted:
@@ -131,7 +131,7 @@ func restored(p session.Restored) string {
 	return "restored " + what + " to an earlier point"
 }
 
-// overridden says what the user changed for this conversation.
+// overridden reports the settings that the user changed for this conversation.
 func (d *Display) overridden(p session.Overridden) {
 	before := d.chosen
 	d.chosen = p
@@ -151,7 +151,7 @@ func (d *Display) overridden(p session.Overridden) {
 		said = append(said, text)
 	}
 	if p.Plan != before.Plan {
-		said = append(said, map[bool]string{true: "plan mode on: the agent reads and plans, and changes nothing", false: "plan mode off"}[p.Plan])
+		said = append(said, map[bool]string{true: "plan mode on: the agent only reads and writes a plan", false: "plan mode off"}[p.Plan])
 	}
 	if len(said) == 0 {
 		said = []string{"model, budget and plan mode: as in the settings"}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// JSON for a terminal means the same, and has nothing that a terminal would obey.
+// JSON keeps the meaning of a JSON text and leaves no terminal control characters.
 func TestJSONIsHarmless(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{"title": "a\u009b31mb\u202ec\u2028\U000e0041 é 日本\n\t\"\\\x1b"}

@@ -28,10 +28,10 @@ var commands = []command{
 	{name: "help", about: "show commands and keys"},
 	{name: "new", argument: "[TASK]", about: "start a new session, with the next message"},
 	{name: "resume", argument: "[ID]", about: "open another session"},
-	{name: "plan", argument: "[TASK]", about: "plan first: on or off; also approve, edit"},
+	{name: "plan", argument: "[TASK]", about: "turn plan mode on or off; approve or edit a plan"},
 	{name: "undo", about: "undo the last turn: its files and messages", agent: true},
-	{name: "redo", about: "bring back the turn that was undone", agent: true},
-	{name: "compact", argument: "[HINTS]", about: "replace the history by a summary", agent: true},
+	{name: "redo", about: "redo the turn that was undone", agent: true},
+	{name: "compact", argument: "[HINTS]", about: "replace the history with a summary", agent: true},
 	{name: "model", argument: "[NAME]", about: "show or change the model of this session", agent: true},
 	{name: "diff", argument: "[FILE]", about: "list changed files, or show the diff of one", agent: true},
 	{name: "status", about: "show the session, its cost and context"},
@@ -39,7 +39,7 @@ var commands = []command{
 	{name: "pause", about: "pause the agent after the current step", agent: true},
 	{name: "continue", about: "continue a paused agent", agent: true},
 	{name: "stop", about: "stop the agent until the next message", agent: true},
-	{name: "commands", about: "list review, init, and your own commands"},
+	{name: "commands", about: "list commands that send a prompt"},
 	{name: "quit", about: "quit; the session is kept"},
 }
 
@@ -90,7 +90,7 @@ func findCommand(name string) (command, bool) {
 	return command{}, false
 }
 
-// list returns the commands that are prompts, as a text.
+// list returns a text that lists the commands that send a prompt.
 func (s *conversation) list(ctx context.Context, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -107,7 +107,7 @@ func (s *conversation) list(ctx context.Context, id string) (string, error) {
 		}
 		fmt.Fprintf(&b, "  %-18s  %s\n", terminal.Inline(strings.TrimSpace("/"+c.Name+" "+c.ArgumentHint)), about)
 	}
-	return b.String() + "Your own: .deckhand/commands/NAME.md here, or Settings of the web page.", nil
+	return b.String() + "Add your own in .deckhand/commands/NAME.md, or in the web page under Settings, Commands.", nil
 }
 
 // expand sends the prompt of a command. It reports false if there is none.
@@ -125,7 +125,7 @@ func (s *conversation) expand(ctx context.Context, id, name, arguments, key stri
 // restoring is the timeout of a restore, which may write many files.
 const restoring = 5 * time.Minute
 
-// restore undoes the last turn and returns its messages, or takes back the last undo. notice says what could not be restored.
+// restore undoes the last turn and returns its messages, or redoes the last undone turn. notice says what could not be restored.
 func (s *conversation) restore(ctx context.Context, id string, undo bool) (text, notice string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, restoring)
 	defer cancel()
@@ -254,7 +254,7 @@ func (s *conversation) modelName() string {
 	return "default model"
 }
 
-// modeText returns when the agent asks for approval, and whether it only plans.
+// modeText returns "plan mode", or when the agent asks for approval.
 func (s *conversation) modeText() string {
 	if s.plan {
 		return "plan mode"

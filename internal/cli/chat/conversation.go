@@ -31,7 +31,7 @@ type conversation struct {
 	model string
 	mode  string
 	offer []api.Conversation // to choose from before anything else
-	// plan is true in plan mode: of this conversation, or of the next one. reply is the last reply of the agent, "" after a message.
+	// plan is true in plan mode, for this conversation or the next one. reply is the agent's last reply, "" after a new message.
 	plan    bool
 	reply   string
 	prompts custom.Source
@@ -168,7 +168,7 @@ func (s *conversation) retryKey(message string) string {
 	return s.sentAs
 }
 
-// say sends a message to the conversation with an ID; for "", it creates one with the message, in plan mode if plan is true.
+// say sends a message to a conversation. If id is "", it creates a conversation with the message, in plan mode if plan is true.
 func (s *conversation) say(ctx context.Context, id, message, retryKey string, plan bool) (opened *api.Conversation, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -176,7 +176,7 @@ func (s *conversation) say(ctx context.Context, id, message, retryKey string, pl
 		return nil, cli.Plainly(s.Client.Say(ctx, id, message, retryKey))
 	}
 	create := api.CreateConversation{InitialUserMsg: api.Some(message), ConversationID: api.Some(strings.ToLower(retryKey[:32]))}
-	if plan { // the agent must not start before
+	if plan { // the agent must not start earlier
 		create.InitialUserMsg = api.Opt[string]{}
 	}
 	made, err := s.Client.Create(ctx, create)

@@ -57,7 +57,7 @@ type drawn struct {
 	draft   string // text that was typed before a question appeared
 	history *history
 	menu    menu
-	known   []api.Command // that send a prompt, for completion
+	known   []api.Command // commands that send a prompt, for completion
 
 	doing   string // current activity
 	spin    int

@@ -288,7 +288,7 @@ func (d *drawn) tell(line string) tea.Cmd {
 	})
 }
 
-// told is called after a message was sent. If that failed, the message returns to the prompt.
+// told is called after sending a message. If sending failed, the message is put back into the prompt.
 func (d *drawn) told(line string, opened *api.Conversation, err error) func(*drawn) {
 	return func(d *drawn) {
 		if err == nil {
@@ -408,7 +408,7 @@ func (d *drawn) planMode(arguments string) tea.Cmd {
 		d.set(d.reply)
 		return nil
 	}
-	if d.id == "" { // it holds from the first message on
+	if d.id == "" { // applies from the first message on
 		if d.plan = step != planOff; step == planTask {
 			return d.tell(arguments)
 		}

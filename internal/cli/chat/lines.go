@@ -323,7 +323,7 @@ func (p *plain) planMode(ctx context.Context, arguments string) error {
 	step, err := p.planOf(arguments)
 	edited := ""
 	if err == nil && step == planEdit {
-		p.Prompt("The plan as you want it (a backslash at the end continues the line):")
+		p.Prompt("Enter the edited plan (end a line with a backslash to continue it):")
 		if edited, err = p.read(ctx); err != nil || edited == "" {
 			return err
 		}
@@ -335,7 +335,7 @@ func (p *plain) planMode(ctx context.Context, arguments string) error {
 	case step == planApprove || step == planEdit:
 		arguments = approved(p.reply, edited)
 		err = p.setPlan(ctx, p.id, false)
-	case p.id == "": // it holds from the first message on
+	case p.id == "": // applies from the first message on
 		p.plan = step != planOff
 		p.Notice(map[bool]string{true: "plan mode on", false: "plan mode off"}[p.plan])
 	default:
@@ -357,7 +357,7 @@ func (p *plain) tell(ctx context.Context, line string) error {
 	return nil
 }
 
-// told is called after a message was sent.
+// told is called after sending a message.
 func (p *plain) told(ctx context.Context, opened *api.Conversation, err error) {
 	if err != nil {
 		p.Problem("not sent: " + err.Error())

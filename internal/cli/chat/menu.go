@@ -111,7 +111,7 @@ func (d *drawn) completions(text string, files []string) menu {
 	return m
 }
 
-// mentionAt returns where the mention at the end of a text begins, -1 if there is none.
+// mentionAt returns the start of the mention at the end of a text, -1 if there is none.
 func mentionAt(text string) int {
 	at := strings.LastIndexByte(text, '@')
 	if at < 0 || strings.ContainsAny(text[at:], " \n\t") || at > 0 && !strings.ContainsRune(" \n\t(\"'", rune(text[at-1])) {

@@ -7,8 +7,8 @@ import (
 	"deckhand/internal/cli"
 )
 
-// planReady says what to do with a plan.
-const planReady = "Plan mode. /plan approve carries out the plan, /plan edit changes it, a message discusses it, /plan off leaves plan mode."
+// planReady tells the user what to do with a plan.
+const planReady = "Plan mode. Use /plan approve to carry out the plan, /plan edit to change it, or /plan off to leave plan mode. Send a message to discuss the plan."
 
 // hasPlan reports whether the agent's last answer is a plan that can be approved.
 func (s *conversation) hasPlan() bool {
@@ -23,7 +23,7 @@ func (s *conversation) setPlan(ctx context.Context, id string, on bool) error {
 	return cli.Plainly(err)
 }
 
-// approved is the message that tells the agent to carry out its plan. The words are those of the web page.
+// approved returns the message that tells the agent to carry out its plan. The web page sends the same text.
 func approved(plan, edited string) string {
 	if edited == "" || edited == plan {
 		return "The plan is approved. Carry it out."
@@ -31,7 +31,7 @@ func approved(plan, edited string) string {
 	return "The plan is approved with changes. Carry out this plan:\n\n" + edited
 }
 
-// planStep is what the arguments of /plan ask for.
+// planStep is an action of /plan.
 type planStep int
 
 const (

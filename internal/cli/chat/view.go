@@ -105,14 +105,14 @@ func (d *drawn) View() tea.View {
 	return v
 }
 
-// shrinking is how the lower part of the screen gets lower. The renderer loses the way if the cursor stands below the
-// new height, and leaves lines behind. So blank lines stay below for a moment, while the cursor goes up.
+// shrinking delays a decrease of the view's height. If the cursor is below the new height, the renderer loses its
+// position and leaves old lines on the screen. Blank lines below the view give the cursor time to move up.
 type shrinking struct {
-	tall, want int // the height on the screen, and the next one
-	since      int // the tick at which it was wanted
+	tall, want int // the height on the screen, and the wanted height
+	since      int // the tick at which the wanted height changed
 }
 
-// pad returns how many blank lines stay below a view that is so high.
+// pad returns the number of blank lines to keep below a view of the given height.
 func (s *shrinking) pad(height, tick int) int {
 	if height != s.want {
 		s.want, s.since = height, tick

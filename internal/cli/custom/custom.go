@@ -1,5 +1,5 @@
-// Package custom carries out slash commands of a session that take more than one request: those that are prompts (built-in ones,
-// the user's own, and those of the repository), undo and redo.
+// Package custom runs slash commands of a session that need more than one request: commands that send a prompt (built-in,
+// the user's own, and from the repository), undo and redo.
 package custom
 
 import (
@@ -13,7 +13,7 @@ import (
 	"deckhand/internal/slash"
 )
 
-// Source is where the commands of a session come from.
+// Source is the source of a session's commands.
 type Source struct {
 	Client *client.Client
 	// Folder is the folder of the session on this machine, "" for a session on another server.
@@ -36,7 +36,7 @@ func (s Source) List(ctx context.Context, id string) ([]api.Command, error) {
 	return out, err
 }
 
-// Expand returns the text that a command sends. sent is true if the server has sent it already.
+// Expand returns the text that a command sends. sent is true if the server has already sent it.
 func (s Source) Expand(ctx context.Context, id, name, arguments, retryKey string) (text string, found, sent bool, err error) {
 	all, err := s.List(ctx, id)
 	if err != nil || !slices.ContainsFunc(all, func(c api.Command) bool { return c.Name == name }) {
@@ -66,7 +66,7 @@ func (s Source) find(ctx context.Context) ([]slash.Command, error) {
 	}
 	var repo fs.FS
 	if s.Folder != "" {
-		root, err := os.OpenRoot(s.Folder) // links that lead out of the folder are not followed
+		root, err := os.OpenRoot(s.Folder) // does not follow links out of the folder
 		if err != nil {
 			return nil, err
 		}

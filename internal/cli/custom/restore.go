@@ -51,7 +51,7 @@ func (s Source) Undo(ctx context.Context, id string) (text, missing string, err 
 	}
 	points, err := s.Client.Checkpoints(ctx, id)
 	var refused *client.Error
-	if errors.As(err, &refused) && refused.Status == http.StatusConflict { // not all drivers keep files
+	if errors.As(err, &refused) && refused.Status == http.StatusConflict { // not all drivers support checkpoints
 		missing, err = "files were not restored: "+refused.Message, nil
 	}
 	if err != nil {
@@ -65,20 +65,20 @@ func (s Source) Undo(ctx context.Context, id string) (text, missing string, err 
 	return text, missing + notRestored(done), nil
 }
 
-// Redo takes back the last undo. It returns what could not be restored.
+// Redo redoes the last undone turn. It returns what could not be restored.
 func (s Source) Redo(ctx context.Context, id string) (missing string, err error) {
 	t, err := s.turns(ctx, id)
 	if err != nil {
 		return "", err
 	}
 	if !t.Redoes() {
-		return "", errors.New("nothing to redo: /redo takes back an /undo, until the next message")
+		return "", errors.New("nothing to redo: /redo works after /undo, until you send a message")
 	}
 	done, err := s.Client.UndoRestore(ctx, id)
 	return notRestored(done), err
 }
 
-// notRestored names the files that could not be restored. The event of the restore says the rest.
+// notRestored returns a notice with the files that could not be restored, "" if there are none.
 func notRestored(done api.Restored) string {
 	if len(done.Kept) == 0 {
 		return ""

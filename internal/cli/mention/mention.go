@@ -1,4 +1,4 @@
-// Package mention finds files of a folder by a part of their name.
+// Package mention finds files in a folder by part of their name.
 package mention
 
 import (
@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/gitignore"
 )
 
-// Limits on the list of files, and on those that are found.
+// Limits on the number of listed files and of results.
 const (
 	maxFiles = 20_000
 	MaxFound = 8
@@ -47,8 +47,8 @@ func Files(folder string) []string {
 	return out
 }
 
-// Rank returns the names that match the typed text, best first: those whose last part begins with it,
-// those that contain it, and those that have its letters in order.
+// Rank returns the names that match the typed text, best first: names whose last part starts with it,
+// names that contain it, and names that contain its letters in order.
 func Rank(names []string, typed string) []string {
 	typed = strings.ToLower(typed)
 	type match struct {
@@ -104,7 +104,7 @@ func inOrder(text, typed string) bool {
 	return true
 }
 
-// Nearest returns the name that differs from the typed one in at most two letters, or begins with it; "" if there is none.
+// Nearest returns the name that differs from the typed one in at most two letters, or starts with it; "" if there is none.
 func Nearest(names []string, typed string) string {
 	best, found := 3, ""
 	for _, name := range names {
@@ -119,7 +119,7 @@ func Nearest(names []string, typed string) string {
 	return found
 }
 
-// distance is how many letters must be added, removed or replaced to make one text of the other.
+// distance returns the edit distance of two texts.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

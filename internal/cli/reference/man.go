@@ -31,7 +31,7 @@ func Man(app *kong.Node) map[string]string {
 	all.item(bold("/etc/deckhand/deckhand.yaml"), "Config file of the service that a package installs. See deckhand.yaml(5).")
 	all.item(bold("~/.local/share/deckhand"), "Data directory, unless --data-dir or XDG_DATA_HOME says otherwise.")
 	all.section("SEE ALSO")
-	all.text("deckhand.yaml(5). A running server has the whole manual at /manual.")
+	all.text("deckhand.yaml(5). A running server serves the full manual at /manual.")
 	pages["deckhand.1"] = all.String()
 	pages["deckhand.yaml.5"] = manOfConfig(app)
 	return pages
@@ -58,7 +58,7 @@ func manOfConfig(app *kong.Node) string {
 	r.head("DECKHAND.YAML", 5, "deckhand.yaml", "config file of the Deckhand server")
 	r.section("DESCRIPTION")
 	r.text("A YAML file with flags by name, read with --config or DECKHAND_CONFIG. Flags and environment variables take precedence. " +
-		"The sections models and prices describe models that the built-in list does not know. \"deckhand config check\" checks a file.")
+		"The sections models and prices describe models that are not in the built-in list. \"deckhand config check\" checks a file.")
 	r.section("KEYS")
 	for _, f := range serveFlags(app) {
 		r.item(bold(f.name)+": "+escaped(strings.ToLower(f.value)), f.described())
@@ -68,7 +68,7 @@ func manOfConfig(app *kong.Node) string {
 	return r.String()
 }
 
-// described is the help of a flag with its default and its environment variable.
+// described returns the help of a flag with its default and its environment variable.
 func (f flag) described() string {
 	s := f.help
 	if f.initial != "" && !strings.Contains(s, "efault") {
@@ -80,7 +80,7 @@ func (f flag) described() string {
 	return strings.TrimSpace(s)
 }
 
-// serveFlags are the flags of the server that its config file can hold.
+// serveFlags returns the server flags that can be set in the config file.
 func serveFlags(app *kong.Node) (out []flag) {
 	for _, c := range commandsOf(app) {
 		if c.name == "deckhand serve" {
@@ -90,7 +90,7 @@ func serveFlags(app *kong.Node) (out []flag) {
 	return nil
 }
 
-// roff is a manual page.
+// roff builds a manual page.
 type roff struct{ strings.Builder }
 
 func (r *roff) line(s string) { r.WriteString(s + "\n") }
@@ -103,13 +103,13 @@ func (r *roff) head(title string, section int, name, about string) {
 
 func (r *roff) section(name string) { r.line(".SH " + name) }
 
-// text is a paragraph.
+// text adds a paragraph.
 func (r *roff) text(s string) {
 	r.line(".PP")
 	r.line(escaped(s))
 }
 
-// item is a term, already formatted, and its text.
+// item adds a term, which must already be formatted, and its description.
 func (r *roff) item(term, s string) {
 	r.line(".TP")
 	r.line(term)
@@ -118,8 +118,8 @@ func (r *roff) item(term, s string) {
 
 func bold(s string) string { return `\fB` + escaped(s) + `\fR` }
 
-// escaped makes a text harmless to troff: no escapes, no requests at the start of a line, and
-// hyphens that can be copied.
+// escaped escapes a text for troff: backslashes, requests at the start of a line, and hyphens, so
+// that they can be copied.
 func escaped(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n", " ", "…", "...").Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

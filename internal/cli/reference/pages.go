@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Markdown returns the page of the manual with every command and flag.
+// Markdown returns the manual page "Commands and flags".
 func Markdown(app *kong.Node) string {
 	var b strings.Builder
 	b.WriteString(`# Commands and flags
@@ -31,7 +31,7 @@ the file.
 	return b.String()
 }
 
-// cell is a text in a table.
+// cell escapes a text for a table cell.
 func cell(s string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "\n", " ").Replace(s)
 }
@@ -58,7 +58,7 @@ func Config(app *kong.Node) string {
 		fmt.Fprintf(&b, "#%s: %s\n", f.name, value)
 	}
 	b.WriteString(`
-# Models that the built-in list does not know, or other values for those that it knows.
+# Models that are not in the built-in list, or values that override the list.
 # Prices are in US dollars per million tokens.
 #models:
 #  openai/my-model:
@@ -70,7 +70,7 @@ func Config(app *kong.Node) string {
 	return b.String()
 }
 
-// width is how long a line of the config file may be.
+// width is the maximum length of a line in the config file.
 const width = 96
 
 func wrap(b *strings.Builder, s string) {

@@ -16,10 +16,10 @@ import (
 	"deckhand/internal/config"
 )
 
-// Command writes the documentation. The build uses it; people read the result.
+// Command writes the documentation. It is hidden, because only the build uses it.
 type Command struct {
 	Format string `arg:"" enum:"man,markdown,config" help:"man, markdown or config."`
-	Dir    string `name:"dir" placeholder:"DIR" help:"Folder for the manual pages, which must exist."`
+	Dir    string `name:"dir" placeholder:"DIR" help:"Existing folder to write the manual pages to."`
 }
 
 // Run writes manual pages to the folder, and everything else to standard output.
@@ -41,7 +41,7 @@ func (c *Command) Run(k *kong.Context, o *cli.Output) error {
 	return err
 }
 
-// command is what a reader can type, with its flags.
+// command is a command of the command line, with its flags.
 type command struct {
 	name  string // "deckhand key create"
 	usage string // its arguments
@@ -82,7 +82,7 @@ func flagOf(f *kong.Flag) flag {
 	return out
 }
 
-// typed is the flag as it is typed: -q, --query=TEXT.
+// typed returns the flag as the user types it, such as -q, --query=TEXT.
 func (f flag) typed() string {
 	s := "--" + f.name
 	if f.value != "" {
@@ -94,12 +94,12 @@ func (f flag) typed() string {
 	return s
 }
 
-// text is a help text as it is on every machine: the data directory below the reader's home.
+// text makes a help text independent of this machine: it shortens the default data directory to ~/.local/share/deckhand.
 func text(s string) string {
 	return strings.ReplaceAll(s, config.DefaultDataDir(), "~/.local/share/deckhand")
 }
 
-// sentence ends with a full stop, as help texts do not always.
+// sentence adds a full stop to a help text that has none.
 func sentence(s string) string {
 	if last, _ := utf8.DecodeLastRuneInString(s); s == "" || strings.ContainsRune(".!?:", last) {
 		return s

@@ -1,4 +1,4 @@
-// Package setup chooses the model of a session at the terminal: that of the flags, the one chosen last in the folder, or the demo.
+// Package setup chooses the model of a terminal session: from the flags, the last one chosen in the folder, or the demo model.
 package setup
 
 import (
@@ -37,21 +37,21 @@ const setupHelp = `Deckhand needs a model. Choose one of these:
        deckhand --model scripted/demo
 `
 
-// Choice is the model of a folder. Model and BaseURL are those of the flags, "" if they are not set.
+// Choice chooses the model of a folder. Model and BaseURL point to the values of the flags, "" if they are not set.
 type Choice struct {
 	Model, BaseURL *string
-	// File keeps the model that was chosen last, and its base URL.
+	// File stores the last chosen model and its base URL.
 	File string
 }
 
-// Remember keeps the model of the flags for the next time. Only a default is lost if it cannot be written.
+// Remember stores the model of the flags as the default for the next session. Errors are ignored.
 func (c Choice) Remember() {
 	if *c.Model != "" {
 		_ = os.WriteFile(c.File, []byte(*c.Model+"\n"+*c.BaseURL), 0o600)
 	}
 }
 
-// Recall sets the model that was chosen last, unless flags set one. It reports whether it did.
+// Recall sets the last chosen model, unless a flag sets one. It reports whether it set the model.
 func (c Choice) Recall() bool {
 	last, _ := os.ReadFile(c.File)
 	model, base, _ := strings.Cut(strings.TrimSpace(string(last)), "\n")
@@ -62,8 +62,8 @@ func (c Choice) Recall() bool {
 	return true
 }
 
-// Run runs a session. A session that is continued keeps the model that was chosen last in this folder; a new one gets it if
-// there is no key for a model. Without one, it prints how to get a key, and offers the demo on a terminal.
+// Run runs a session. A continued session uses the last model chosen in this folder. A new session uses it only if no other
+// model has a key. If there is no usable model, Run prints how to get a key, and offers the demo model on a terminal.
 func (c Choice) Run(o *cli.Output, continued bool, run func() error) error {
 	c.Remember()
 	chosen := *c.Model != ""
@@ -72,7 +72,7 @@ func (c Choice) Run(o *cli.Output, continued bool, run func() error) error {
 	if !keyless(err) || chosen {
 		return err
 	}
-	if recalled { // its key is gone
+	if recalled { // the recalled model has no key
 		*c.Model, *c.BaseURL = "", ""
 	}
 	if recalled || c.Recall() {

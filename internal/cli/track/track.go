@@ -32,7 +32,7 @@ type Agent struct {
 	Waits, Expects bool
 	// Pausing is true when a pause after the current step was asked for. The caller sets it.
 	Pausing bool
-	// Compacting is true while the history is to be replaced by a summary because the user asked for it.
+	// Compacting is true from the user's request to compact the history until the summary replaces it.
 	Compacting bool
 }
 

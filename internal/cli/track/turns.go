@@ -10,14 +10,13 @@ import (
 // TurnKinds are the kinds of events that Turns needs.
 const TurnKinds = "user_said,withdrawn,turn_ended,stopped,restored"
 
-// Turns groups the messages of the user by the turn that answers them, without those that the model does not see because
-// the conversation was restored.
+// Turns groups user messages by the turn that answers them, without messages that a restore hides from the model.
 type Turns struct {
 	list   [][]message
 	open   bool        // the last turn is in progress, or its messages are queued
-	hidden [][]message // per restore, the turns behind its point
+	hidden [][]message // per restore, the turns after its point
 	counts []int       // how many turns each restore hid
-	// restored is the last restore that can be taken back, 0 if there is none.
+	// restored is the last restore that can be undone, 0 if there is none.
 	restored int64
 }
 
@@ -26,7 +25,7 @@ type message struct {
 	text   string
 }
 
-// Remember takes the next event.
+// Remember processes the next event.
 func (t *Turns) Remember(e session.Event) {
 	switch p := e.Payload.(type) {
 	case session.UserSaid:
@@ -50,7 +49,7 @@ func (t *Turns) Remember(e session.Event) {
 	}
 }
 
-// end ends the turn. Messages behind upTo get a turn of their own.
+// end ends the turn. Messages after upTo belong to the next turn.
 func (t *Turns) end(upTo int64) {
 	t.open = false
 	if len(t.list) == 0 {
@@ -102,5 +101,5 @@ func (t *Turns) Last() (number int64, text string, ok bool) {
 	return last[0].number, strings.Join(texts, "\n\n"), true
 }
 
-// Redoes reports whether the last undo can be taken back: nothing was said since.
+// Redoes reports whether the last undone turn can be redone: the user has sent no message since.
 func (t *Turns) Redoes() bool { return t.restored > 0 }

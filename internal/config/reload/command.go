@@ -13,10 +13,10 @@ import (
 // Command is deckhand config reload.
 type Command struct{ config.DataFlags }
 
-// failed precedes the reason when a server could not reload.
+// failed is the prefix of a response that reports an error.
 const failed = "failed: "
 
-// Run waits until the server has reloaded.
+// Run asks the server to reload its configuration and waits until it has.
 func (c *Command) Run(o *cli.Output) error {
 	answer, err := control.Ask(c.DataDir, control.Reload)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *Command) Run(o *cli.Output) error {
 	return err
 }
 
-// Answer reloads for a command, and returns one line.
+// Answer handles a reload request and returns a response of one line.
 func (r *Reloader) Answer() string {
 	if r == nil {
 		return failed + "this process has no configuration to reload"

@@ -1,5 +1,5 @@
-// Package reload applies changes of the configuration to a running server: the log level, the TLS
-// certificate, and what the config file says of models. Everything else needs a restart, and is named.
+// Package reload applies configuration changes to a running server: the log level, the TLS
+// certificate, and the models in the config file. It lists other changes, which need a restart.
 package reload
 
 import (
@@ -20,7 +20,7 @@ import (
 	"deckhand/internal/llm/catalogue"
 )
 
-// Values are a configuration as it is read.
+// Values is a configuration that was read.
 type Values struct {
 	Settings []config.Setting
 	LogLevel string
@@ -41,7 +41,7 @@ type Reloader struct {
 	current Values
 }
 
-// Begin notes the values in force and loads the certificate.
+// Begin records the current values and loads the certificate.
 func (r *Reloader) Begin() (err error) {
 	if r.current, err = r.Read(); err != nil {
 		return err
@@ -49,11 +49,11 @@ func (r *Reloader) Begin() (err error) {
 	return r.Certificate.Load(r.current.TLS)
 }
 
-// applied are the flags that can change in a running server.
+// applied are the flags that can be changed without a restart.
 var applied = []string{"log-level", "tls-cert", "tls-key"}
 
-// Reload reads the configuration again and applies what can change. It returns a sentence about
-// what it did. If anything is wrong, nothing changes.
+// Reload reads the configuration again and applies the changes that need no restart. It returns a
+// sentence that describes the result. If the configuration is invalid, nothing changes.
 func (r *Reloader) Reload() (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +80,7 @@ func (r *Reloader) Reload() (string, error) {
 		done = append(done, "models")
 	}
 	restart := slices.DeleteFunc(config.Changed(r.current.Settings, next.Settings), func(name string) bool { return slices.Contains(applied, name) })
-	// What needs a restart stays different, so that the next reload names it again.
+	// Keep the old values of settings that need a restart, so that the next reload lists them again.
 	next.Settings = r.current.Settings
 	r.current = next
 	return summary(done, restart), nil
@@ -105,8 +105,8 @@ func (r *Reloader) TLS() *tls.Config {
 	return r.Certificate.Config()
 }
 
-// Run reloads on each SIGHUP until ctx ends. It leaves the signal alone if it is ignored (nohup), and if
-// the server was started from a terminal, where it means that the terminal was closed.
+// Run reloads on each SIGHUP until ctx ends. It does not handle the signal if it is ignored (nohup), or if
+// the server was started from a terminal, where SIGHUP means that the terminal was closed.
 func (r *Reloader) Run(ctx context.Context) error {
 	if r == nil || terminal(os.Stdin) || signal.Ignored(syscall.SIGHUP) {
 		return nil
@@ -120,7 +120,7 @@ func (r *Reloader) Run(ctx context.Context) error {
 			return nil
 		case <-hangUp:
 			if said, err := r.Reload(); err != nil {
-				r.Log.Error("cannot reload the configuration; the old one stays in force", "error", err)
+				r.Log.Error("cannot reload the configuration; the current one stays in effect", "error", err)
 			} else {
 				r.Log.Info(said)
 			}
