@@ -13,7 +13,7 @@ import (
 	"deckhand/internal/tool"
 )
 
-// compacting is a rig whose agent makes three calls a turn; summary answers requests for a summary.
+// compacting is a rig whose agent makes three calls per turn; summary responds to requests for a summary.
 func compacting(t *testing.T, run func(n int), summary func(n int) llmtest.Reply) *wired {
 	t.Helper()
 	var summaries, ran atomic.Int32
@@ -75,7 +75,7 @@ func TestCompactBetweenTurns(t *testing.T) {
 	}
 }
 
-// During a turn, it is done after the call in progress, and the turn goes on.
+// During a turn, the history is compacted after the call in progress, and the turn continues.
 func TestCompactDuringATurn(t *testing.T) {
 	ids := make(chan session.ID, 1)
 	var r *wired

@@ -154,7 +154,7 @@ func (l *Loop) condense(ctx context.Context, w *worker, st session.State, p Prof
 	return l.summarise(ctx, w, p.with(p.Small), p, t.messages[from:to], event, nil)
 }
 
-// compact condenses the history because the user asked for it: all but the first and the latest message.
+// compact condenses the history at the user's request: everything except the first and the latest message.
 func (l *Loop) compact(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
 	if err := t.advance(ctx, l.Log, st); err != nil {
 		return st, err
@@ -168,7 +168,7 @@ func (l *Loop) compact(ctx context.Context, w *worker, st session.State, p Profi
 	return l.summarise(ctx, w, p.with(p.Small), p, t.messages[from:to], event, st.Compact)
 }
 
-// uncompacted says why the user's request was not carried out, after what rules record.
+// uncompacted records a notice with the reason why the history was not compacted.
 func (l *Loop) uncompacted(ctx context.Context, w *worker, why string, rules ...func(session.State) ([]session.Payload, error)) (session.State, error) {
 	st, err := l.update(ctx, w, append(rules, func(s session.State) ([]session.Payload, error) {
 		if s.Claim != w.claim {
@@ -186,7 +186,7 @@ func (l *Loop) uncompacted(ctx context.Context, w *worker, why string, rules ...
 func (l *Loop) Compactable(ctx context.Context, st session.State) (bool, error) {
 	t := newTranscript(st.ID)
 	err := t.advance(ctx, l.Log, st)
-	t.close(st.Last) // calls in progress have results by the time
+	t.close(st.Last) // calls in progress will have results by then
 	return t.canCondense(), err
 }
 

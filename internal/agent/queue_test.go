@@ -102,7 +102,7 @@ func TestSendNowInterruptsTheStep(t *testing.T) {
 	}
 }
 
-// Plan mode reaches a delegate that is already at work: the rest of its answer gets no tool that changes something.
+// Plan mode applies to a delegate that is already working: it gets no more tools that change something.
 func TestPlanModeReachesADelegateAtWork(t *testing.T) {
 	running, goOn := make(chan struct{}), make(chan struct{})
 	say := newHand("say")

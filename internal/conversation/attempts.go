@@ -8,19 +8,19 @@ import (
 	"deckhand/internal/session"
 )
 
-// StartAttempts is the command to try a task in several forks of a conversation. Package attempts carries it out.
+// StartAttempts is the command to try a task in several forks of a conversation. Package attempts implements it.
 type StartAttempts struct {
 	User string
 	From session.ID
-	// Trigger says who asks for it.
+	// Trigger is the entry point that sent the command.
 	Trigger string
-	// RetryKey is as in Create.
+	// RetryKey is the same as in Create.
 	RetryKey string
 	Request  api.StartAttempts
 }
 
-// Note adds a notice for the readers of a conversation. The first words of task, if there are any, become the title of a
-// conversation that has none. A conversation that was deleted is left alone.
+// Note adds a notice to a conversation. If the conversation has no title, the first words of task, if any, become the
+// title. It does nothing for a deleted conversation.
 func (s *Service) Note(ctx context.Context, user string, id session.ID, n session.Noted, task string) error {
 	_, err := s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
 		if st.Deleted {

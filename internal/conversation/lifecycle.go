@@ -66,7 +66,7 @@ func checkTitle(title string) error {
 
 // Delete removes a conversation with its feedback, its sandbox and its workspace.
 func (s *Service) Delete(ctx context.Context, user string, id session.ID) error {
-	for _, beside := range []Feedback{s.Feedback, s.Attempts} { // first, so that a caller who has to try again finds the conversation
+	for _, beside := range []Feedback{s.Feedback, s.Attempts} { // first, so that the conversation still exists if the caller must retry
 		if beside == nil {
 			continue
 		}

@@ -38,10 +38,10 @@ func (s *Service) Override(ctx context.Context, user string, id session.ID, b ap
 	return st.Overrides, err
 }
 
-// Chosen is what people chose in place of the settings: for a conversation itself, and all that is in force there.
+// Chosen has the overrides of a conversation: its own, and those in effect, which include inherited ones.
 type Chosen struct{ Own, InForce session.Overridden }
 
-// ChosenFor returns what is chosen for a conversation. What is chosen for the conversations that delegated it is in force too.
+// ChosenFor returns the overrides of a conversation. Overrides of the conversations that delegated it are in effect too.
 func ChosenFor(ctx context.Context, sessions *session.Sessions, st session.State) (Chosen, error) {
 	c := Chosen{st.Overrides, st.Overrides}
 	for st.Created.Parent != "" {

@@ -190,8 +190,8 @@ func (s *Service) Restore(ctx context.Context, c Restore) (Done, error) {
 	return done, restoreRefusal(s.Workspaces.Restore(ctx, workspace.Restore{ID: c.ID, Event: r, May: may, Record: record}))
 }
 
-// mayRestore refuses a restore while the agent, or one that it delegated to, works in the workspace. It is called when no
-// command can begin in the workspace: an agent that begins to work later finds the restored files.
+// mayRestore refuses a restore while the agent, or an agent that it delegated to, is working in the workspace. Call it while
+// no command can start in the workspace: an agent that starts later then sees the restored files.
 func (s *Service) mayRestore(ctx context.Context, c Restore) error {
 	st, err := s.Sessions.Load(ctx, c.ID)
 	if err != nil {
@@ -291,7 +291,7 @@ func restoreRefusal(err error) error {
 	text := ""
 	switch {
 	case errors.Is(err, workspace.ErrNoCheckpoints):
-		text = "The sandbox driver of this server keeps no checkpoints. Start the server with --sandbox docker or --sandbox local to use them."
+		text = "The sandbox driver of this server does not support checkpoints. Start the server with --sandbox docker or --sandbox local to use them."
 	case errors.Is(err, workspace.ErrNoCheckpoint):
 		text = "There is no checkpoint for this point: it is too old, or the workspace was too large."
 	case errors.Is(err, workspace.ErrNone):

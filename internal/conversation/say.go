@@ -78,7 +78,7 @@ func (s *Service) firstWords(ctx context.Context, st session.State, user, messag
 	})
 }
 
-// Compact asks the agent to replace the history by a summary. The loop does it when no step is in progress.
+// Compact asks the agent to replace the history with a summary. The loop does this when no step is in progress.
 func (s *Service) Compact(ctx context.Context, user string, id session.ID, instructions string) (session.State, error) {
 	return s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
 		return st.AskCompact(session.CompactAsked{Instructions: instructions})

@@ -34,7 +34,7 @@ type Config struct {
 	Workspaces Workspaces
 	// Feedback is deleted with its conversation; nil if none is kept.
 	Feedback Feedback
-	// Attempts are removed with the conversation that they were started in; nil if there are none.
+	// Attempts removes the attempts of a deleted conversation; nil if there are none.
 	Attempts Feedback
 	// Redact keeps values out of the server's log; nil keeps nothing out.
 	Redact func(values ...string)
@@ -62,7 +62,7 @@ type Workspaces interface {
 	Checkpoints
 }
 
-// Feedback removes what is stored about a conversation beside its log.
+// Feedback removes data about a conversation that is stored outside its log.
 type Feedback interface {
 	Forget(ctx context.Context, conversation string) error
 }

@@ -2,13 +2,13 @@ package session
 
 import "fmt"
 
-// CompactAsked says that the user wants the history to be condensed now, with instructions for the summary. A Condensed event carries it out, or a
-// Noted event with the ID NoteCompactFailed says why it was not.
+// CompactAsked records the user's request to condense the history, with instructions for the summary. A Condensed event completes the request, or
+// a Noted event with the ID NoteCompactFailed has the reason why it failed.
 type CompactAsked struct {
 	Instructions string `json:"instructions,omitempty"`
 }
 
-// NoteCompactFailed is the ID of that notice.
+// NoteCompactFailed is the ID of the notice that compacting failed.
 const NoteCompactFailed = "STATUS$COMPACT_FAILED"
 
 // AskCompact records the request. It starts a stopped session.

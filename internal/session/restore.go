@@ -20,17 +20,17 @@ type Checkpointed struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// RestoreAction is what a restore was asked for.
+// RestoreAction is the kind of a restore.
 type RestoreAction string
 
-// The actions. Undo takes back the last restore, redo the last undo.
+// The actions. Undo undoes the last restore, redo the last undo.
 const (
 	RestorePoint RestoreAction = "restore"
 	RestoreUndo  RestoreAction = "undo"
 	RestoreRedo  RestoreAction = "redo"
 )
 
-// Restored says that the person made files, or what the model sees, what they were after an event.
+// Restored records that the user restored the files, or the history that the model sees, to the state after an event.
 type Restored struct {
 	Action RestoreAction `json:"action"`
 	// Point is the event. An undo or redo has that of the restore it is about.
@@ -41,8 +41,8 @@ type Restored struct {
 	Before     int  `json:"before,omitempty"`
 	// Changed is how many files and folders were written or removed.
 	Changed int `json:"changed,omitempty"`
-	// Conversation means that the model does not see what is between Point and this event; for an undo, that it sees it
-	// again.
+	// Conversation means that the model does not see the events between Point and this event; for an undo, that it sees
+	// them again.
 	Conversation bool `json:"conversation,omitempty"`
 }
 

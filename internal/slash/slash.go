@@ -1,5 +1,5 @@
-// Package slash has the commands that users type after a slash: built-in prompts, those in the user's settings, and
-// Markdown files of a repository, with placeholders for arguments.
+// Package slash implements slash commands: built-in prompts, the user's own, and Markdown files in a repository, with
+// placeholders for arguments.
 package slash
 
 import (
@@ -25,7 +25,7 @@ type Command struct {
 	Hint string
 	// Text may have $ARGUMENTS, and $1 to $9.
 	Text string
-	// File is the file of a repository's command, "" for others. Own says that the command is in the user's settings.
+	// File is the file of a repository's command, "" for other commands. Own is true for a command in the user's settings.
 	File string
 	Own  bool
 }
@@ -36,7 +36,7 @@ var Folders = []string{".deckhand/commands", ".claude/commands"}
 const (
 	maxCommands = 200
 	maxLine     = 200
-	// MaxText is how many bytes a command may have.
+	// MaxText is the maximum size of a command in bytes.
 	MaxText = 64 << 10
 	// repository is the prefix of a repository's command whose name is taken.
 	repository = "repo:"
@@ -52,7 +52,7 @@ var builtin = []Command{
 			"Keep it under 60 lines. If the file exists, improve it. $ARGUMENTS"},
 }
 
-// actions are the commands that clients carry out themselves, with their aliases.
+// actions are the commands that clients implement, with their aliases.
 var actions = []string{"attempts", "clear", "commands", "compact", "continue", "diff", "exit", "help", "model", "new", "pause", "plan", "q", "quit", "redo", "rename",
 	"resume", "search", "sessions", "status", "stop", "title", "undo"}
 

@@ -1,5 +1,5 @@
-// Package summary makes the texts that replace a stretch of a conversation: the prompt for a model that summarises it, and
-// a digest that needs no model.
+// Package summary builds the texts for condensing a conversation: the prompt for a model that summarises it, and a digest
+// that needs no model.
 package summary
 
 import (
@@ -16,19 +16,19 @@ import (
 //go:embed prompt.md
 var prompt string
 
-// Intro stands before every summary.
+// Intro is the prefix of every summary.
 const Intro = "[From the system that runs you, not from the user] The history from here on was too long and is replaced by this summary:\n"
 
-// PlainLimit is how many bytes a summary without a model may have.
+// PlainLimit is the maximum size in bytes of a summary made without a model.
 const PlainLimit = 8 << 10
 
-// Message is a message of the conversation. Summary says that it is an earlier summary.
+// Message is a message of the conversation. Summary is true for an earlier summary.
 type Message struct {
 	*llm.Message
 	Summary bool
 }
 
-// Prompt is the system prompt for a summary. asked is the user's request for it, nil if there is none.
+// Prompt returns the system prompt for a summary. asked is the user's request; nil for an automatic summary.
 func Prompt(asked *session.CompactAsked) string {
 	text := strings.TrimSpace(prompt)
 	if asked == nil || asked.Instructions == "" {
@@ -37,8 +37,8 @@ func Prompt(asked *session.CompactAsked) string {
 	return text + "\n\nThe user asked for this summary with these instructions. They say what matters most; keep to the headings:\n" + asked.Instructions
 }
 
-// WithRequests makes sure that a summary names the conversation's pull requests:
-// what has become of them is asked for long after they were opened.
+// WithRequests adds the conversation's pull requests to a summary that does not list them, because
+// users ask about them long after they were opened.
 func WithRequests(text string, all []session.RequestOpened) string {
 	var lines []string
 	for _, r := range all {
@@ -52,9 +52,9 @@ func WithRequests(text string, all []session.RequestOpened) string {
 	return strings.TrimSpace(text + "\n\nPull requests of this conversation:\n" + strings.Join(lines, "\n"))
 }
 
-// Digest writes messages down one after the other in at most limit bytes, more
-// or less. A summary of what came before them gets half of it, for it stands for
-// the most; each other gets its share, and what is too long loses its middle.
+// Digest joins messages into a text of about limit bytes. An earlier summary gets half of the space,
+// because it covers most of the history. The other messages share the rest; the middle of a message
+// that is too long is cut out.
 func Digest(old []Message, limit int) string {
 	var b strings.Builder
 	if len(old) > 0 && old[0].Summary {
@@ -72,7 +72,7 @@ func Digest(old []Message, limit int) string {
 	return b.String()
 }
 
-// described is a message in words, with who it is of.
+// described returns the text of a message with its author.
 func described(m Message) string {
 	text := m.Text
 	for _, c := range m.Calls {

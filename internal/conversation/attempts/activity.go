@@ -10,17 +10,17 @@ import (
 	"deckhand/internal/session"
 )
 
-// activity is what happened in a fork since it was made.
+// activity summarises the events of a fork since its creation.
 type activity struct {
-	turns int // that ended by themselves
-	// ended is true if the last one ended without an error.
+	turns int // finished turns
+	// ended is true if the last turn ended without an error.
 	ended bool
-	// worked is the time of all turns, without pauses and without waiting for approvals.
+	// worked is the duration of all turns, excluding pauses and pending approvals.
 	worked         time.Duration
-	messages, uses int // of the user; of tools and the shell
+	messages, uses int // number of user messages, and of tool and shell uses
 }
 
-// read reads the events of a fork since it was made.
+// read reads the events of a fork since its creation.
 func (s *Service) read(ctx context.Context, st session.State) (a activity, err error) {
 	if st.Created.Forked == nil {
 		return a, nil
@@ -62,12 +62,12 @@ func (s *Service) read(ctx context.Context, st session.State) (a activity, err e
 	return a, nil
 }
 
-// measure returns the size of the changes since the fork, nil if it cannot be told.
+// measure returns the size of the changes since the fork, nil if it is unknown.
 func (s *Service) measure(ctx context.Context, st session.State, did activity) *Diff {
 	if did.uses == 0 {
 		return &Diff{}
 	}
-	if did.messages == 1 { // the files before this turn are those of the fork
+	if did.messages == 1 { // the files before this turn are the files at the fork
 		if diff := s.measureTurn(ctx, st.ID); diff != nil {
 			return diff
 		}
@@ -75,7 +75,7 @@ func (s *Service) measure(ctx context.Context, st session.State, did activity) *
 	return s.measureFork(ctx, st)
 }
 
-// measureTurn counts lines with git.
+// measureTurn counts the changes of the last turn with git.
 func (s *Service) measureTurn(ctx context.Context, id session.ID) *Diff {
 	if s.Workspaces == nil {
 		return nil
@@ -97,10 +97,10 @@ func (s *Service) measureTurn(ctx context.Context, id session.ID) *Diff {
 	return out
 }
 
-// maxMeasured is how many files are read to count their lines.
+// maxMeasured is the maximum number of files to read for counting lines.
 const maxMeasured = 200
 
-// measureFork compares with the checkpoint of the fork.
+// measureFork counts the changes since the checkpoint of the fork.
 func (s *Service) measureFork(ctx context.Context, st session.State) *Diff {
 	if s.Conversations.Workspaces == nil {
 		return nil
@@ -130,7 +130,7 @@ func (s *Service) measureFork(ctx context.Context, st session.State) *Diff {
 	return out
 }
 
-// inGit is true for what git itself stores.
+// inGit reports whether a path is in a .git folder.
 func inGit(path string) bool {
 	for _, part := range bytes.Split([]byte(path), []byte("/")) {
 		if string(part) == ".git" {
@@ -147,7 +147,7 @@ func content(b *[]byte) []byte {
 	return *b
 }
 
-// maxTable bounds the memory for comparing two texts.
+// maxTable limits the memory for comparing two texts.
 const maxTable = 4 << 20
 
 // countLines returns how many lines were added and removed between two texts.

@@ -1,9 +1,9 @@
-// Package attempts has the use cases for trying one task in several ways: each attempt is a fork of a conversation with
-// its own model, effort or instructions. When the turn of an attempt ends, the size of its changes is measured and the
-// user's test command is run; in the end the user keeps one.
+// Package attempts implements the use cases for trying one task in several ways. Each attempt is a fork of a conversation
+// with its own model, effort or instructions. After each turn of an attempt, the size of its changes is measured and the
+// user's test command runs. Finally, the user keeps one attempt.
 //
-// Attempts are items of a durable queue. A server that is killed at any point continues where it was: a fork is made
-// once, its message is sent once, and a test command is started once.
+// Attempts are items of a durable queue. If the server is killed at any point, work continues after a restart: a fork is
+// created once, its message is sent once, and a test command is started once.
 package attempts
 
 import (
@@ -19,27 +19,27 @@ import (
 	"deckhand/internal/workspace"
 )
 
-// Queue is the name of the queue of attempts.
+// Queue is the name of the attempts queue.
 const Queue = "attempts"
 
 const (
-	// Max is how many attempts a conversation has at most.
+	// Max is the maximum number of attempts of a conversation.
 	Max = 40
-	// minSet and maxSet are how many attempts at one task there may be.
+	// minSet and maxSet limit the number of attempts at one task.
 	minSet, maxSet = 2, 8
-	// atOnce is how many attempts are started, measured or tested at the same time, perUser how many of one user.
+	// atOnce and perUser limit how many attempts are started, measured or tested at the same time, in total and per user.
 	atOnce, perUser = 32, 4
-	// startTime is how long a request has to start an attempt before the worker does it.
+	// startTime is how long a request has to start an attempt before the worker starts it.
 	startTime = time.Minute
-	// maxTries is how often an attempt is started if the server fails to.
+	// maxTries is how often the server tries to start an attempt.
 	maxTries = 5
-	// TestTime is how long a test command may take.
+	// TestTime is the timeout of a test command.
 	TestTime = 15 * time.Minute
-	// maxOutput is how many bytes of the end of a test command's output are kept.
+	// maxOutput is how many bytes of a test command's output are kept.
 	maxOutput = 8 << 10
 )
 
-// Workspaces is what attempts need of the workspace keeper.
+// Workspaces are the methods of the workspace keeper that attempts use.
 type Workspaces interface {
 	// Use starts the sandbox of a conversation if needed. Call release afterwards.
 	Use(ctx context.Context, id session.ID) (box *sandbox.Sandbox, release func(), err error)
@@ -47,10 +47,10 @@ type Workspaces interface {
 	View(ctx context.Context, id session.ID) (*workspace.View, error)
 }
 
-// Config is what a Service needs.
+// Config has the dependencies of a Service.
 type Config struct {
 	Conversations *conversation.Service
-	// Store has the queue; nil if there are no attempts to list, and none are started.
+	// Store has the queue. If it is nil, the list of attempts is empty and none can be started.
 	Store queue.Store
 	// Member is the process that the Service belongs to.
 	Member queue.Member
@@ -59,33 +59,33 @@ type Config struct {
 	Logger     *slog.Logger
 }
 
-// Service carries out the use cases. Run must be running for tests to be run.
+// Service implements the use cases. Run must be running for test commands to run.
 type Service struct {
 	Config
 	added chan struct{}
 
 	mu sync.Mutex
-	// watched are the conversations of started attempts with their users, and grown those of them in which something
-	// happened.
+	// watched maps the conversations of started attempts to their users. grown has the watched conversations with new
+	// events.
 	watched map[session.ID]string
 	grown   map[session.ID]bool
 }
 
-// New makes a Service. It must observe sessions: see session.Observer.
+// New returns a Service. Register it as a session.Observer.
 func New(c Config) *Service {
 	return &Service{Config: c, added: make(chan struct{}, 1), watched: map[session.ID]string{}, grown: map[session.ID]bool{}}
 }
 
-// State is how far an attempt is.
+// State is the state of an attempt.
 type State string
 
 // The states.
 const (
-	Starting State = "starting" // the fork is being made
+	Starting State = "starting" // the fork is being created
 	Started  State = "started"
-	Failed   State = "failed" // it could not be started
+	Failed   State = "failed" // the attempt could not be started
 	Kept     State = "kept"
-	Deleting State = "deleting" // another one was kept
+	Deleting State = "deleting" // another attempt was kept
 )
 
 // Attempt is one way to do a task.
@@ -103,12 +103,12 @@ type Attempt struct {
 
 // Spec is what the user asked for. It does not change.
 type Spec struct {
-	// Set is what attempts at the same task share, Number the place among them, from 1.
+	// Set identifies the attempts at the same task. Number is the position in the set, from 1.
 	Set    string     `json:"set"`
 	Number int        `json:"number"`
 	User   string     `json:"user"`
 	From   session.ID `json:"from"`
-	// Event is the last event of the original that is copied, with the files after it; 0 means now.
+	// Event is the last event of the original to copy, with the files after it; 0 means now.
 	Event   int64  `json:"event,omitempty"`
 	Trigger string `json:"trigger,omitempty"`
 	Title   string `json:"title"`
@@ -120,18 +120,18 @@ type Spec struct {
 	Instructions string `json:"instructions,omitempty"`
 }
 
-// Progress is what became of an attempt so far.
+// Progress is the progress of an attempt so far.
 type Progress struct {
-	// Problem says why the attempt could not be started.
+	// Problem is the reason why the attempt could not be started.
 	Problem string `json:"problem,omitempty"`
-	// Turns is the number of finished turns that Worked and Diff are about.
+	// Turns is the number of finished turns that Worked and Diff cover.
 	Turns  int           `json:"turns,omitempty"`
 	Worked time.Duration `json:"worked,omitempty"`
 	Diff   *Diff         `json:"diff,omitempty"`
 	// Runs counts runs of the test command. Running is true from before a run until its result is stored.
 	Runs    int  `json:"runs,omitempty"`
 	Running bool `json:"running,omitempty"`
-	// Tested is the number of finished turns at the last run, Again true if the user wants another one.
+	// Tested is the number of finished turns at the last run. Again is true if the user asked for another run.
 	Tested int     `json:"tested,omitempty"`
 	Again  bool    `json:"again,omitempty"`
 	Result *Result `json:"result,omitempty"`
@@ -146,7 +146,7 @@ type Diff struct {
 
 // Result is the result of a run of the test command.
 type Result struct {
-	// Exit is the exit code; -1 if there is none, and then Problem says why.
+	// Exit is the exit code; -1 if there is none. Problem is then the reason.
 	Exit    int           `json:"exit"`
 	Problem string        `json:"problem,omitempty"`
 	Output  string        `json:"output,omitempty"`
@@ -154,5 +154,5 @@ type Result struct {
 	At      time.Time     `json:"at"`
 }
 
-// Passed is true for a test command that succeeded.
+// Passed reports whether the test command succeeded.
 func (r Result) Passed() bool { return r.Exit == 0 }

@@ -12,12 +12,12 @@ import (
 	"deckhand/internal/session"
 )
 
-// noAttempt is the refusal for a conversation that is not an attempt of the other.
+// noAttempt returns the refusal for an unknown attempt.
 func noAttempt() *conversation.Refusal {
 	return refuse(conversation.NotFound, api.CodeConversationNotFound, "Attempt not found")
 }
 
-// find finds an attempt of a user's conversation.
+// find returns an attempt of a user's conversation.
 func (s *Service) find(ctx context.Context, user string, from, id session.ID) (a Attempt, err error) {
 	if _, err := s.Conversations.Row(ctx, user, from); err != nil {
 		return a, err
@@ -34,8 +34,8 @@ func (s *Service) find(ctx context.Context, user string, from, id session.ID) (a
 	return a, noAttempt()
 }
 
-// Keep keeps one attempt and deletes the conversations of the others of its set. The choice is stored first: once it is,
-// the others are deleted, if need be by the next server.
+// Keep keeps one attempt and deletes the conversations of the other attempts in its set. It stores the choice first, so
+// that the worker can delete the others after a restart.
 func (s *Service) Keep(ctx context.Context, user string, from, id session.ID) (deleted []session.ID, err error) {
 	keep, err := s.find(ctx, user, from, id)
 	if err != nil {
@@ -99,9 +99,9 @@ func (s *Service) Retest(ctx context.Context, user string, from, id session.ID) 
 	case a.Test == "":
 		return no("These attempts have no test command.")
 	case a.State != Started || st.Deleted || !st.Exists():
-		return no("Tests can be run only for a started attempt that is not decided yet.")
+		return no("Tests can run only in a started attempt, before an attempt of the set is kept.")
 	case a.Running:
-		return no("The tests are running already.")
+		return no("The tests are already running.")
 	case st.Busy():
 		return no("The agent is working. The tests run when it has finished.")
 	}

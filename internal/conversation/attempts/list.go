@@ -53,7 +53,7 @@ func (s *Service) List(ctx context.Context, user string, from session.ID) (api.A
 	return out, nil
 }
 
-// original is the conversation that this one is an attempt of, nil for none.
+// original returns the conversation that this one is an attempt of, nil if it is not an attempt.
 func (s *Service) original(ctx context.Context, id session.ID) (*string, error) {
 	st, err := s.Conversations.Sessions.Load(ctx, id)
 	if err != nil || st.Created.Forked == nil {
@@ -67,7 +67,7 @@ func (s *Service) original(ctx context.Context, id session.ID) (*string, error) 
 	return new(string(from)), nil
 }
 
-// describe is an attempt as clients see it; shown is false if its conversation was deleted.
+// describe returns the API representation of an attempt; shown is false if its conversation was deleted.
 func (s *Service) describe(ctx context.Context, a Attempt, model string, masker *secret.Masker) (out api.Attempt, shown bool, err error) {
 	out = api.Attempt{ConversationID: string(a.ID), Number: a.Number, State: string(a.State), Title: a.Title, Model: cmp.Or(a.Model, model), ReasoningEffort: orNull(a.Effort),
 		Instructions: orNull(masker.String(a.Instructions)), Error: orNull(a.Problem), SecondsWorked: a.Worked.Seconds()}
@@ -104,14 +104,14 @@ func (s *Service) describe(ctx context.Context, a Attempt, model string, masker 
 	return out, true, nil
 }
 
-// tested is the test result as clients see it.
+// tested returns the API representation of the test result.
 func (a Attempt) tested(did activity, st session.State) *api.TestResult {
 	out := &api.TestResult{State: "waiting"}
 	switch r := a.Result; {
 	case a.State == Started && a.testDue(did, st):
 		out.State = "running"
 	case r == nil || a.State == Started && (did.turns > a.Tested || st.Busy()):
-		return out // the result is about earlier files
+		return out // the result is for earlier files
 	default:
 		out.State, out.Output, out.Seconds, out.At = "failed", r.Output, r.Took.Seconds(), &r.At
 		if out.Problem = orNull(r.Problem); r.Problem == "" {

@@ -10,12 +10,12 @@ import (
 	"deckhand/internal/session"
 )
 
-// laneOf is the lane of an attempt: what is done about it is done one at a time.
+// laneOf returns the queue lane of an attempt. Work in a lane is done one item at a time.
 func laneOf(id session.ID) string { return string(id) }
 
-// item is the attempt as the queue stores it.
+// item returns the queue item for the attempt.
 func (a Attempt) item() queue.Item {
-	body, _ := json.Marshal(a.Spec) // texts and numbers can always be written
+	body, _ := json.Marshal(a.Spec) // strings and numbers can always be encoded
 	details, _ := json.Marshal(a.Progress)
 	return queue.Item{Owner: string(a.From), Seq: a.seq, ID: string(a.ID), Lane: laneOf(a.ID), Session: string(a.ID), Kind: "attempt", State: string(a.State),
 		Open: a.State == Starting || a.State == Started || a.State == Deleting, Attempts: a.tries, CreatedAt: a.At, NextAt: a.next, Body: body, Details: details}
@@ -23,13 +23,13 @@ func (a Attempt) item() queue.Item {
 
 func attemptOf(it queue.Item) Attempt {
 	a := Attempt{ID: session.ID(it.ID), State: State(it.State), At: it.CreatedAt, seq: it.Seq, tries: it.Attempts, next: it.NextAt}
-	_ = json.Unmarshal(it.Body, &a.Spec) // ours
+	_ = json.Unmarshal(it.Body, &a.Spec) // written by item
 	_ = json.Unmarshal(it.Details, &a.Progress)
 	return a
 }
 
-// push stores new attempts of one set; those that are stored already stay as they are. It returns all of the set.
-// most is how many the conversation may have.
+// push stores new attempts of one set, without changing those that are already stored. It returns all attempts of the set.
+// most is the maximum number of attempts of the conversation.
 func (s *Service) push(ctx context.Context, set []Attempt, most int) (stored []Attempt, tooMany bool, err error) {
 	owner := string(set[0].From)
 	err = s.Store.Update(ctx, func(tx queue.Tx) error {
@@ -55,7 +55,7 @@ func (s *Service) push(ctx context.Context, set []Attempt, most int) (stored []A
 			if err == nil && !added {
 				var found bool
 				if it, found, err = tx.Find(owner, string(a.ID)); err == nil && !found {
-					continue // deleted since
+					continue // deleted in the meantime
 				}
 			}
 			if err != nil {
@@ -85,7 +85,7 @@ func (s *Service) all(ctx context.Context, from session.ID) (out []Attempt, err 
 	return out, err
 }
 
-// open lists attempts about which something may be to be done: of one conversation, or of all if it is "".
+// open lists attempts that may need work: the one with the given conversation, or all if id is "".
 func (s *Service) open(ctx context.Context, id session.ID) (out []Attempt, err error) {
 	err = s.Store.View(ctx, func(tx queue.Tx) error {
 		out = nil
@@ -98,7 +98,7 @@ func (s *Service) open(ctx context.Context, id session.ID) (out []Attempt, err e
 	return out, err
 }
 
-// change changes a stored attempt and returns it; found is false if it was removed. change may run more than once.
+// change updates a stored attempt and returns it; found is false if it was removed. The function may be called more than once.
 func (s *Service) change(ctx context.Context, a Attempt, change func(*Attempt)) (now Attempt, found bool, err error) {
 	err = s.Store.Update(ctx, func(tx queue.Tx) error {
 		it, is, err := tx.Find(string(a.From), string(a.ID))
@@ -140,7 +140,7 @@ func drop(tx queue.Tx, it queue.Item, user string) error {
 	return queue.Arm(tx, it.Lane, user, queue.Gate{})
 }
 
-// Forget removes what is stored about the attempts of a conversation that is deleted. Their conversations stay.
+// Forget removes the stored attempts of a deleted conversation. The conversations of the attempts are not deleted.
 func (s *Service) Forget(ctx context.Context, id string) error {
 	list, err := s.all(ctx, session.ID(id))
 	if err != nil || len(list) == 0 {

@@ -20,8 +20,8 @@ func refuse(kind conversation.Kind, code, text string) *conversation.Refusal {
 	return &conversation.Refusal{Kind: kind, Code: code, Text: text}
 }
 
-// Start makes a fork for each attempt and sends it the task. Everything that can be refused is decided before anything
-// is stored. Once the attempts are stored they are started, if need be by the next server.
+// Start creates a fork for each attempt and sends it the task. All checks are made before anything is stored. Stored
+// attempts are started even if this process dies: the worker then starts them after a restart.
 func (s *Service) Start(ctx context.Context, c conversation.StartAttempts) error {
 	switch n := len(c.Request.Attempts); {
 	case strings.TrimSpace(c.Request.Task) == "":
@@ -59,7 +59,7 @@ func (s *Service) Start(ctx context.Context, c conversation.StartAttempts) error
 	return s.beginAll(ctx, stored)
 }
 
-// started is true for a command that was sent before.
+// started reports whether the attempts were stored by an earlier request with the same retry key.
 func (s *Service) started(ctx context.Context, set []Attempt) (bool, error) {
 	all, err := s.all(ctx, set[0].From)
 	for _, a := range all {
@@ -70,11 +70,11 @@ func (s *Service) started(ctx context.Context, set []Attempt) (bool, error) {
 	return false, err
 }
 
-// check refuses what cannot be started.
+// check returns a refusal if the attempts cannot be started.
 func (s *Service) check(ctx context.Context, c conversation.StartAttempts, st session.State) error {
 	switch {
 	case st.Created.Parent != "":
-		return refuse(conversation.Conflict, api.CodeConversationRefused, "This conversation was delegated and works in the files of conversation "+string(st.Created.Parent)+": start attempts there.")
+		return refuse(conversation.Conflict, api.CodeConversationRefused, "This conversation was delegated by conversation "+string(st.Created.Parent)+" and shares its files. Start attempts there.")
 	case st.Busy() || len(st.Typed) > 0:
 		return refuse(conversation.Conflict, api.CodeConversationRefused, "The agent is working. Wait until it has finished, or stop it, then start attempts.")
 	case c.Request.EventID.Value > st.Last:
@@ -99,7 +99,7 @@ func (s *Service) check(ctx context.Context, c conversation.StartAttempts, st se
 	return errors.Join(err, refused)
 }
 
-// plan makes the attempts of a command. They have the same IDs when it is sent again.
+// plan creates the attempts of a command. Their IDs are the same when the command is retried.
 func (s *Service) plan(ctx context.Context, c conversation.StartAttempts) ([]Attempt, error) {
 	b := c.Request
 	id := c.RetryKey
@@ -122,10 +122,10 @@ func (s *Service) plan(ctx context.Context, c conversation.StartAttempts) ([]Att
 	return out, nil
 }
 
-// key is the retry key of the fork. The fork's ID is the beginning of it.
+// key returns the retry key of the fork. The ID of the fork is a prefix of the key.
 func (s Spec) key() string { return idempotency.Digest("attempt", s.Set, strconv.Itoa(s.Number)) }
 
-// message is what the agent is told.
+// message returns the message for the agent: the task and the instructions.
 func (s Spec) message() session.UserSaid {
 	text := s.Task
 	if s.Instructions != "" {
@@ -134,7 +134,7 @@ func (s Spec) message() session.UserSaid {
 	return session.UserSaid{Text: text, Key: s.key()}
 }
 
-// beginAll starts attempts. If the first one is refused, so would be the others, and nothing is left behind.
+// beginAll starts attempts. If the first one is refused, it removes all of them, because the others would be refused too.
 func (s *Service) beginAll(ctx context.Context, set []Attempt) error {
 	for i, a := range set {
 		if a.State != Starting {
@@ -158,7 +158,7 @@ func (s *Service) beginAll(ctx context.Context, set []Attempt) error {
 	return nil
 }
 
-// begin makes the fork of an attempt, chooses its model and sends it the task. What was done before is not done again.
+// begin creates the fork of an attempt, sets its model and sends it the task. It skips steps that were already done.
 func (s *Service) begin(ctx context.Context, a Attempt) error {
 	row, err := s.Conversations.Index.Row(ctx, a.ID)
 	if err == nil && row.Deleted {
@@ -198,7 +198,7 @@ func (s *Service) begin(ctx context.Context, a Attempt) error {
 	return err
 }
 
-// failed records why an attempt could not be started.
+// failed records the reason why an attempt could not be started.
 func (s *Service) failed(ctx context.Context, a Attempt, why string) error {
 	_, _, err := s.change(context.WithoutCancel(ctx), a, func(now *Attempt) {
 		if now.State == Starting {
@@ -209,7 +209,7 @@ func (s *Service) failed(ctx context.Context, a Attempt, why string) error {
 	return err
 }
 
-// announce tells the reader of the original about the attempts, and names a conversation that has no title yet.
+// announce adds a notice about the attempts to the original conversation, and a title if it has none.
 func (s *Service) announce(ctx context.Context, set []Attempt) error {
 	a := set[0]
 	masker, err := s.Conversations.Settings.Masker(ctx, a.User)

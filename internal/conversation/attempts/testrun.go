@@ -14,14 +14,14 @@ import (
 	"deckhand/internal/session"
 )
 
-// testShell is the shell of test commands: the agent's own shell keeps its folder and its environment.
+// testShell is the shell for test commands. The agent's own shell is not used, so that its folder and environment do not change.
 const testShell = "deckhand-test"
 
-// grace is how long a test command may take to end after Ctrl-C.
+// grace is how long a test command has to exit after Ctrl-C.
 const grace = 2 * time.Second
 
 // test runs the test command in the sandbox of an attempt and records the result. The run is recorded before it starts,
-// and its ID is the same after a restart: the sandbox runs it once and keeps the result.
+// and its ID is the same after a restart, so the sandbox runs it only once and keeps the result.
 func (s *Service) test(ctx context.Context, a Attempt, st session.State, turns int) error {
 	again := a.Running
 	a, found, err := s.change(ctx, a, func(now *Attempt) {
@@ -46,7 +46,7 @@ func (s *Service) test(ctx context.Context, a Attempt, st session.State, turns i
 	return s.report(ctx, a)
 }
 
-// exec runs the command, and returns what frees its result in the sandbox.
+// exec runs the command. Call ack after the result is stored, to free it in the sandbox.
 func (s *Service) exec(ctx context.Context, a Attempt, st session.State, id string, again bool) (r Result, ack func()) {
 	r, ack = Result{Exit: -1, At: queue.Now()}, func() {}
 	begin := time.Now()
@@ -77,7 +77,7 @@ func (s *Service) exec(ctx context.Context, a Attempt, st session.State, id stri
 	r.Exit, r.Output = done.Exit, tail(masker.String(done.Output))
 	switch {
 	case done.Lost:
-		r.Exit, r.Problem = -1, "The sandbox ended while the tests were running."
+		r.Exit, r.Problem = -1, "The sandbox stopped while the tests were running."
 	case done.Refused != "":
 		r.Exit, r.Problem = -1, "The tests were not run: "+conversation.Sentence(done.Refused)
 	case done.Wait == sandbox.HardWait:
@@ -87,7 +87,7 @@ func (s *Service) exec(ctx context.Context, a Attempt, st session.State, id stri
 	return r, func() { _ = box.Ack(ctx, id) } // only frees disk space
 }
 
-// end ends a command that takes too long, and discards the rest of its output.
+// end stops a command that takes too long, and discards the rest of its output.
 func (s *Service) end(ctx context.Context, box *sandbox.Sandbox, id string) {
 	err := box.Interrupt(ctx, testShell, grace)
 	if err == nil {
@@ -97,8 +97,8 @@ func (s *Service) end(ctx context.Context, box *sandbox.Sandbox, id string) {
 	s.complain(ctx, "cannot stop a test command", err)
 }
 
-// inFolder is the command that runs another one in the repository, or in the workspace if there is none. Whatever it is, the
-// shell stays as it was.
+// inFolder returns a command line that runs a command in the repository, or in the workspace if there is no repository,
+// in a subshell.
 func inFolder(st session.State, command string) string {
 	dir := sandbox.Workspace
 	if st.Checkout != nil {
@@ -108,7 +108,7 @@ func inFolder(st session.State, command string) string {
 	return "(cd " + quote(dir) + ` 2>/dev/null; exec "${BASH:-/bin/sh}" -c ` + quote(command) + " </dev/null)"
 }
 
-// reason is an error in words for the user.
+// reason returns the text of an error for the user.
 func reason(err error) string {
 	if u, ok := errors.AsType[*sandbox.Unavailable](err); ok {
 		return u.Reason
@@ -119,7 +119,7 @@ func reason(err error) string {
 	return "the sandbox cannot be reached."
 }
 
-// tail is the end of an output.
+// tail returns the last part of an output.
 func tail(output string) string {
 	output = strings.TrimRight(output, "\n")
 	if len(output) <= maxOutput {
@@ -132,7 +132,7 @@ func tail(output string) string {
 	return "…\n" + strings.ToValidUTF8(output, "")
 }
 
-// report tells the reader of the attempt about the result.
+// report adds a notice with the result to the conversation of the attempt.
 func (s *Service) report(ctx context.Context, a Attempt) error {
 	masker, err := s.Conversations.Settings.Masker(ctx, a.User)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 func (s *Service) wake() {
 	select {
 	case s.added <- struct{}{}:
-	default: // it was not looked at since the last time
+	default: // a signal is already pending
 	}
 }
 
-// watch has a conversation looked at now, and whenever something happens in it.
+// watch makes the worker check a conversation now, and after each new event.
 func (s *Service) watch(a Attempt) {
 	s.mu.Lock()
 	s.watched[a.ID], s.grown[a.ID] = a.User, true
@@ -47,7 +47,7 @@ func (s *Service) Appended(id session.ID, _ int64) {
 	}
 }
 
-// Run works until ctx ends. What is in progress then is continued by the next Run.
+// Run runs the worker until ctx ends. The next Run continues unfinished work.
 func (s *Service) Run(ctx context.Context) error {
 	for !s.takeUp(ctx) {
 		if !queue.Pause(ctx) {
@@ -58,7 +58,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return r.Run(ctx)
 }
 
-// takeUp continues what an earlier server left: it watches started attempts, and does at once what a request had begun.
+// takeUp continues the work of an earlier server: it watches started attempts, and immediately continues starting the others.
 func (s *Service) takeUp(ctx context.Context) bool {
 	found, err := s.open(ctx, "")
 	for _, a := range found {
@@ -80,8 +80,8 @@ func (s *Service) takeUp(ctx context.Context) bool {
 	return err == nil
 }
 
-// ready lists watched conversations in which something happened and whose agent is not working. Tests may take long, so
-// no user has more of them at a time than perUser.
+// ready lists watched conversations with new events whose agent is not working. Tests may take long, so it lists at most
+// perUser conversations per user at a time.
 func (s *Service) ready(room int, busy func(lane string) bool) []queue.Lane {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *Service) ready(room int, busy func(lane string) bool) []queue.Lane {
 	}
 	for id := range s.grown {
 		if st, known := s.Conversations.Sessions.Peek(id); known && st.Busy() {
-			delete(s.grown, id) // it grows again before it ends
+			delete(s.grown, id) // there will be another event when the turn ends
 			continue
 		}
 		lane := queue.Lane{Name: laneOf(id), User: s.watched[id]}
@@ -106,11 +106,11 @@ func (s *Service) ready(room int, busy func(lane string) bool) []queue.Lane {
 	return out
 }
 
-// work does what is to be done about an attempt.
+// work does the next steps of an attempt.
 func (s *Service) work(ctx context.Context, l queue.Lane) (released bool) {
 	id := session.ID(l.Name)
 	s.mu.Lock()
-	delete(s.grown, id) // what happens from now on makes it grow again
+	delete(s.grown, id) // later events add it again
 	s.mu.Unlock()
 	found, err := s.open(ctx, id)
 	if err == nil && len(found) == 0 {
@@ -157,7 +157,7 @@ func (s *Service) advance(ctx context.Context, a Attempt) error {
 	return errors.Join(err, failure)
 }
 
-// finish measures an attempt whose turn has ended, and runs its tests.
+// finish measures the changes of an attempt whose turn has ended, and runs its tests.
 func (s *Service) finish(ctx context.Context, a Attempt) error {
 	st, err := s.Conversations.Sessions.Load(ctx, a.ID)
 	if errors.Is(err, session.ErrNotFound) || err == nil && st.Deleted {
@@ -185,7 +185,7 @@ func (s *Service) finish(ctx context.Context, a Attempt) error {
 	return nil
 }
 
-// testDue is true if the test command is to be run, or its result is to be fetched.
+// testDue reports whether the test command must be run, or the result of a run must be fetched.
 func (a Attempt) testDue(did activity, st session.State) bool {
 	if a.Test == "" || st.Busy() {
 		return false

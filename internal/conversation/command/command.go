@@ -25,7 +25,7 @@ type Runner struct {
 	Conversations *conversation.Service
 	// Repository opens the files of a conversation's repository; nil if there are none.
 	Repository RepositoryFiles
-	// Compactable reports whether the history of a conversation can be replaced by a summary; nil if that is not known.
+	// Compactable reports whether the history of a conversation can be replaced with a summary; nil if this is not known.
 	Compactable func(ctx context.Context, st session.State) (bool, error)
 }
 
@@ -65,7 +65,7 @@ func (s *Runner) Run(ctx context.Context, user string, id session.ID, name, argu
 	return s.Conversations.Say(ctx, user, id, m)
 }
 
-// Compact asks the agent to replace the history by a summary. It refuses if there is nothing to summarise.
+// Compact asks the agent to replace the history with a summary. It refuses if there is nothing to summarise.
 func (s *Runner) Compact(ctx context.Context, user string, id session.ID, instructions string) error {
 	if _, err := s.Conversations.Row(ctx, user, id); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *Runner) Own(ctx context.Context, user string) (map[string]string, error
 	return own, err
 }
 
-// maxOwn and maxOwnBytes are how many commands a user may have, and how many bytes their texts.
+// maxOwn and maxOwnBytes are the maximum number and total size of a user's own commands.
 const (
 	maxOwn      = 100
 	maxOwnBytes = 512 << 10
@@ -107,13 +107,13 @@ const (
 func (s *Runner) SetOwn(ctx context.Context, user, name, text string) error {
 	switch {
 	case !slash.ValidName(name):
-		return api.Invalid("value_error", "Must be 1 to 64 letters, digits and . _ -, and begin with a letter or a digit.", "name")
+		return api.Invalid("value_error", "Use 1 to 64 letters, digits and . _ -, starting with a letter or a digit.", "name")
 	case slash.Reserved(name):
-		return api.Invalid("value_error", "This is the name of a built-in command. Choose another one.", "name")
+		return api.Invalid("value_error", "This is the name of a built-in command. Choose another name.", "name")
 	case slash.Parse(name, text).Text == "":
 		return api.Invalid("missing", "Enter the text that the command sends.", "text")
 	case len(text) > slash.MaxText:
-		return api.Invalid("string_too_long", "Must have at most 64 KiB.", "text")
+		return api.Invalid("string_too_long", "Must not be larger than 64 KiB.", "text")
 	}
 	return s.Conversations.Settings.Change(ctx, user, func(stored *settings.Settings) error {
 		if stored.Commands == nil {
