@@ -16,12 +16,12 @@ type Checkpointer interface {
 	Checkpoints(ctx context.Context, h Handle) (Checkpoints, error)
 	// Restore restores the files of a workspace, even while its sandbox runs, and stores the state
 	// before as a checkpoint. If the process dies during the restore, the files are in one of the two states from the next use
-	// on. ErrNoCheckpoint if there is no such checkpoint. If note is not empty and something was changed, Unrecorded
-	// returns it until Recorded is called.
+	// on. ErrNoCheckpoint if there is no such checkpoint. If note is not empty and the restore changed something, Unrecorded
+	// returns the restore until Recorded is called.
 	Restore(ctx context.Context, h Handle, number int, note []byte) (Restored, error)
-	// Unrecorded lists the restores that were made with a note and not recorded: the process died before.
+	// Unrecorded lists restores that have a note and were not recorded, because the process died.
 	Unrecorded(ctx context.Context) ([]Unrecorded, error)
-	// Recorded says that the last restore of a workspace was recorded.
+	// Recorded marks the last restore of a workspace as recorded.
 	Recorded(ctx context.Context, h Handle) error
 	// Compare lists the files that differ between two checkpoints, of the same or of different workspaces.
 	Compare(ctx context.Context, a, b CheckpointOf) ([]FileChange, error)
@@ -64,7 +64,7 @@ type Restored struct {
 	Kept    []string
 }
 
-// Unrecorded is a restore that was made and not recorded.
+// Unrecorded is a restore that was made but not recorded.
 type Unrecorded struct {
 	Handle Handle
 	Note   []byte
@@ -80,24 +80,25 @@ type FileChange struct {
 	Old, New int64
 }
 
-// The parameters of calls to a runner that keeps checkpoints for a driver.
+// Parameters of the checkpoint operations of a runner.
 type (
-	// BeginParams has Empty if the workspace was empty at the beginning, and the first checkpoint may not have been made.
+	// BeginParams are the parameters of CheckpointRunner.Begin. Empty is true if the workspace was empty at first and may
+	// not have a checkpoint of that state.
 	BeginParams struct {
 		Empty bool `json:"empty,omitempty"`
 	}
-	// RestoreParams are those of Checkpointer.Restore.
+	// RestoreParams are the parameters of Checkpointer.Restore.
 	RestoreParams struct {
 		Number int    `json:"number"`
 		Note   []byte `json:"note,omitempty"`
 	}
-	// CompareParams has Other if To is a checkpoint of the other store.
+	// CompareParams are the parameters of Checkpointer.Compare. Other is true if To is a checkpoint of the other store.
 	CompareParams struct {
 		From  int  `json:"from"`
 		To    int  `json:"to"`
 		Other bool `json:"other,omitempty"`
 	}
-	// CheckpointFileParams are those of Checkpointer.CheckpointFile.
+	// CheckpointFileParams are the parameters of Checkpointer.CheckpointFile.
 	CheckpointFileParams struct {
 		Number int    `json:"number"`
 		Path   string `json:"path"`
@@ -110,10 +111,10 @@ type (
 	}
 )
 
-// OtherCheckpoints is added to the path of a store for that of the store it is compared with.
+// OtherCheckpoints is the suffix of the path where the other store of a comparison is mounted.
 const OtherCheckpoints = "-other"
 
-// CheckpointRunner is a connection to a runner that keeps checkpoints. Its methods are those of Checkpointer for one workspace.
+// CheckpointRunner is a connection to a runner that keeps checkpoints. It has the methods of Checkpointer for one workspace.
 type CheckpointRunner struct{ peer *rpc.Peer }
 
 // CheckpointRunner returns the runner of a sandbox that keeps checkpoints.
@@ -139,12 +140,12 @@ func (r CheckpointRunner) Restore(ctx context.Context, p RestoreParams) (out Res
 	return out, r.peer.Call(ctx, "checkpoints/restore", 0, p, &out)
 }
 
-// Settle completes an interrupted restore, and returns the one that was not recorded; its Note is empty if there is none.
+// Settle completes an interrupted restore, and returns the restore that was not recorded. Its Note is empty if there is none.
 func (r CheckpointRunner) Settle(ctx context.Context) (out Unrecorded, err error) {
 	return out, r.peer.Call(ctx, "checkpoints/settle", 0, nil, &out)
 }
 
-// Recorded says that the last restore was recorded.
+// Recorded marks the last restore as recorded.
 func (r CheckpointRunner) Recorded(ctx context.Context) error {
 	return r.peer.Call(ctx, "checkpoints/recorded", 0, nil, nil)
 }

@@ -149,7 +149,7 @@ func (s *Sandbox) GitCommit(ctx context.Context, p GitCommitParams) (GitCommitte
 // GitMarkParams names a turn by the number of the user's message.
 type GitMarkParams struct {
 	Turn int64 `json:"turn"`
-	// First is true in the first turn: repositories that exist before its first call are the user's.
+	// First is true in the first turn. Repositories that exist before its first call belong to the user.
 	First bool `json:"first,omitempty"`
 }
 

@@ -147,7 +147,7 @@ func TestCopyAt(t *testing.T) {
 	}
 }
 
-// A restore that cannot be recorded is taken back. One after which the server died is recorded by the next one, once.
+// A restore that cannot be recorded is undone. If the server died after a restore, the next server records it once.
 func TestRestoreIsRecorded(t *testing.T) {
 	r := newRig(t)
 	r.claim()

@@ -60,7 +60,7 @@ type Keeper struct {
 	busy      int64
 	counted   time.Time
 	suspended suspended
-	// recalled is true once the restores of a server before this one are recorded.
+	// recalled is true once all unrecorded restores of an earlier server are recorded.
 	recalled atomic.Bool
 	saving   chan struct{} // a slot for each checkpoint that is being made
 	wake     chan struct{}

@@ -12,11 +12,11 @@ import (
 // Restore is a restore of the files of a session's workspace.
 type Restore struct {
 	ID session.ID
-	// Event is what is recorded. The keeper fills in Before and Changed.
+	// Event is the event to record. The keeper sets Before and Changed.
 	Event session.Restored
-	// May is called when nothing can begin to use the workspace any more, before the first change. An error refuses the restore.
+	// May is called before the first change, while nothing else can start to use the workspace. An error refuses the restore.
 	May func(ctx context.Context) error
-	// Record stores the event. If it fails, the files are restored to the state before.
+	// Record stores the event. If it fails, the files are restored to their previous state.
 	Record func(ctx context.Context, e session.Restored, kept []string) error
 }
 
@@ -26,8 +26,8 @@ type note struct {
 	Event session.Restored `json:"event"`
 }
 
-// Restore restores files to the checkpoint of r.Event. The sandbox need not run. Other uses of the workspace wait. If the process
-// dies after the files were restored, the next one records the event.
+// Restore restores files to the checkpoint of r.Event. The sandbox need not be running. Other uses of the workspace wait. If the
+// process dies after the files were restored, recordRestores records the event after a restart.
 func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 	d, h, err := k.checkpoints(ctx, r.ID)
 	if err != nil {
@@ -59,17 +59,17 @@ func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 	e.Before, e.Changed = got.Before.Number, got.Changed
 	if err := r.Record(ctx, e, got.Kept); err != nil {
 		if _, back := d.Restore(ctx, h, e.Before, nil); back != nil {
-			k.Logger.Error("a restore could not be recorded, and the files could not be restored to the state before", "session", r.ID, "error", back)
+			k.Logger.Error("a restore could not be recorded, and the files could not be restored to their previous state", "session", r.ID, "error", back)
 		}
 		return err
 	}
 	if err := d.Recorded(ctx, h); err != nil {
-		k.Logger.Warn("the note of a recorded restore remains", "session", r.ID, "error", err)
+		k.Logger.Warn("cannot remove the note of a recorded restore", "session", r.ID, "error", err)
 	}
 	return nil
 }
 
-// recordRestores records the restores after which a server died. It reports whether none is left.
+// recordRestores records restores that an earlier server made but did not record, because it died. It reports whether all were recorded.
 func (k *Keeper) recordRestores(ctx context.Context) bool {
 	d, ok := k.Driver.(sandbox.Checkpointer)
 	if !ok {

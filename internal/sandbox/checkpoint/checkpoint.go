@@ -231,7 +231,7 @@ func (s *Store) Unrecorded() (note []byte, r Restored, ok bool) {
 	return j.Note, Restored{Undo: Taken{Number: j.Undo}, Changed: j.Changed}, true
 }
 
-// Recorded says that the caller has recorded the last restore.
+// Recorded marks the last restore as recorded by the caller.
 func (s *Store) Recorded() error { return s.remove(doneName) }
 
 // replace writes a file of the store atomically: a crash leaves the old one or the new one.

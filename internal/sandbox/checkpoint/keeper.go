@@ -66,17 +66,17 @@ func (k *Keeper) Checkpoint(ctx context.Context, h sandbox.Handle) (sandbox.Chec
 	return t.Public(), Public(err)
 }
 
-// Public converts a checkpoint to that of package sandbox.
+// Public converts a checkpoint to the type of package sandbox.
 func (t Taken) Public() sandbox.Checkpoint {
 	return sandbox.Checkpoint{Number: t.Number, Files: t.Files, Changed: t.Changed, LeftOut: t.LeftOut, Bytes: t.Bytes}
 }
 
-// Public converts the result of a restore to that of package sandbox.
+// Public converts the result of a restore to the type of package sandbox.
 func (r Restored) Public() sandbox.Restored {
 	return sandbox.Restored{Before: r.Undo.Public(), Changed: r.Changed, Kept: r.Kept}
 }
 
-// Public converts an error to those of package sandbox.
+// Public converts an error to the matching error of package sandbox.
 func Public(err error) error {
 	switch {
 	case errors.Is(err, ErrTooLarge):
@@ -165,7 +165,7 @@ func (k *Keeper) finish(s *Store, w Workspace, id string) {
 		err = s.Finish(w)
 	}
 	if err != nil {
-		k.log.Warn("an interrupted restore of a workspace cannot be finished", "workspace", w.Dir, "error", err)
+		k.log.Warn("cannot complete an interrupted restore of a workspace", "workspace", w.Dir, "error", err)
 	}
 }
 

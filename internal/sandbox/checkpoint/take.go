@@ -31,7 +31,7 @@ func (s *Store) Take(ctx context.Context, w Workspace) (Taken, error) {
 	return t, err
 }
 
-// BeginEmpty makes checkpoint 1, with no files, in an empty store, for a workspace that was empty at the beginning.
+// BeginEmpty creates checkpoint 1 without files in an empty store, for a workspace that was empty at first.
 func (s *Store) BeginEmpty() error {
 	if numbers, err := s.Numbers(); err != nil || len(numbers) > 0 {
 		return err

@@ -45,8 +45,8 @@ func TestCheckpointsOfAUser(t *testing.T) {
 	r.want(box, "ls -d /.deckhand-checkpoints 2>/dev/null; echo .", ".")
 }
 
-// The helper of a restore is killed, and so is the server, in a way. The next server completes the restore before anything
-// sees the workspace, and lets the sandbox go on.
+// The helper is killed during a restore, and the server is replaced as after a crash. The new server completes the restore
+// before anything can read the workspace, and unpauses the sandbox.
 func TestKilledRestore(t *testing.T) {
 	t.Parallel()
 	r := keeping(t)

@@ -13,11 +13,11 @@ import (
 	"deckhand/internal/sandbox/docker/pool"
 )
 
-// Checkpoints are kept in a volume beside the workspace by the runner of a helper: a container that has both volumes, no network, and
-// runs nothing else. The sandbox never has the second volume, and the server reads no files of a sandbox. So this works wherever
-// the engine is.
+// Checkpoints are stored in a separate volume. A helper container mounts this volume and the workspace, has no network, and runs only
+// the runner, which keeps the checkpoints. The sandbox never mounts the second volume, and the server reads no files of a sandbox, so
+// the engine can be on another machine.
 
-// emptyFirst is checkpoint 1 of a workspace that was empty at first. It is made with the next one.
+// emptyFirst is checkpoint 1 of a workspace that was empty at first. It is created together with the next checkpoint.
 var emptyFirst = sandbox.Checkpoint{Number: 1}
 
 // Checkpoint implements sandbox.Checkpointer. A new workspace without files needs no helper.
@@ -71,13 +71,13 @@ func (d *Driver) Checkpoints(ctx context.Context, h sandbox.Handle) (out sandbox
 	if _, found, err := d.store(ctx, h.ID); err != nil || !found {
 		return out, err
 	}
-	err = d.helpers.With(ctx, h, func(pool.Runner) error { return nil }) // which lists them
+	err = d.helpers.With(ctx, h, func(pool.Runner) error { return nil }) // With refreshes the list
 	out, _ = d.helpers.List(h.ID)
 	return out, err
 }
 
-// Restore implements sandbox.Checkpointer. The sandbox is paused if it runs. If this process dies, it stays so until the next one has
-// seen that the restore is complete: see settle.
+// Restore implements sandbox.Checkpointer. A running sandbox is paused. If this process dies, the sandbox stays paused until the
+// next process has completed the restore: see settle.
 func (d *Driver) Restore(ctx context.Context, h sandbox.Handle, number int, note []byte) (out sandbox.Restored, err error) {
 	if _, err := d.folder(ctx, h.ID); err != nil {
 		return out, err
@@ -115,7 +115,7 @@ func (d *Driver) unpause(ctx context.Context, id string) {
 	}
 }
 
-// settle waits for a restore, and completes one in which a server died: its helper is still there.
+// settle waits for a restore, and completes a restore during which a server died. The helper of such a restore still exists.
 func (d *Driver) settle(ctx context.Context, h sandbox.Handle) error {
 	release, err := d.restoring.Acquire(ctx, h.ID)
 	if err != nil {
@@ -148,7 +148,7 @@ func (d *Driver) settle(ctx context.Context, h sandbox.Handle) error {
 	return nil
 }
 
-// Unrecorded implements sandbox.Checkpointer. A restore that was not recorded has left its helper.
+// Unrecorded implements sandbox.Checkpointer. The helper of a restore that was not recorded still exists.
 func (d *Driver) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err error) {
 	got, err := d.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.ours()})
 	if err != nil {
@@ -183,7 +183,7 @@ func (d *Driver) Recorded(ctx context.Context, h sandbox.Handle) error {
 	return d.helpers.With(ctx, h, func(r pool.Runner) error { return r.Recorded(ctx) })
 }
 
-// Compare implements sandbox.Checkpointer. For two sandboxes, a container has both stores for a moment.
+// Compare implements sandbox.Checkpointer. For two sandboxes, it starts a temporary container with both stores.
 func (d *Driver) Compare(ctx context.Context, a, b sandbox.CheckpointOf) (out []sandbox.FileChange, err error) {
 	p := sandbox.CompareParams{From: a.Number, To: b.Number, Other: a.Handle.ID != b.Handle.ID}
 	compare := func(r pool.Runner) error {

@@ -115,9 +115,9 @@ type plan struct {
 	writes bool
 	// volume is the workspace.
 	volume string
-	// store is the volume with checkpoints, and other that of another sandbox, for containers that work on them.
+	// store is the volume with checkpoints, and other the one of another sandbox, for containers that use them.
 	store, other string
-	// helper makes a container that stays until it is removed, also when its runner ends.
+	// helper creates a container that is kept after its runner exits, until it is removed.
 	helper bool
 }
 

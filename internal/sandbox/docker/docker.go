@@ -83,8 +83,8 @@ const (
 	// labelPassing marks containers that live for one look at a workspace. They have no labelID,
 	// so that they are not mistaken for the sandbox itself.
 	labelPassing = "deckhand.passing"
-	// labelHelper marks the container that keeps the checkpoints of a sandbox, labelStore their volume, and labelEmpty one
-	// of a workspace that was empty at first.
+	// labelHelper marks the helper container of a sandbox, labelStore the volume with its checkpoints, and labelEmpty the
+	// volume of a workspace that was empty at first.
 	labelHelper = "deckhand.helper"
 	labelStore  = "deckhand.checkpoints"
 	labelEmpty  = "deckhand.empty"

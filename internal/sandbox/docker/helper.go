@@ -11,7 +11,7 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// startHelper starts the helper of a sandbox, or connects to the one that is there. ErrGone if the sandbox has no workspace.
+// startHelper starts the helper of a sandbox, or connects to an existing one. ErrGone if the sandbox has no workspace.
 func (d *Driver) startHelper(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error) {
 	if _, err := d.folder(ctx, h.ID); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (d *Driver) startHelper(ctx context.Context, h sandbox.Handle) (*sandbox.Sa
 	return box, nil
 }
 
-// connectHelper connects to the container that is there, or makes one.
+// connectHelper connects to the existing container, or creates one.
 func (d *Driver) connectHelper(ctx context.Context, h sandbox.Handle) (box *sandbox.Sandbox, err error) {
 	for range 2 {
 		made, program, err := d.adopt(ctx, h.ID)
@@ -63,7 +63,7 @@ func (d *Driver) connectHelper(ctx context.Context, h sandbox.Handle) (box *sand
 	return nil, err
 }
 
-// adopt finds a helper that another server has left, and starts it if it has ended.
+// adopt finds a helper of an earlier server, and starts it if it has stopped.
 func (d *Driver) adopt(ctx context.Context, id string) (made, program string, err error) {
 	got, err := d.engine.ContainerInspect(ctx, d.helperName(id), client.ContainerInspectOptions{})
 	if isNotThere(err) {
@@ -82,7 +82,7 @@ func (d *Driver) adopt(ctx context.Context, id string) (made, program string, er
 	return c.ID, c.Config.Labels[labelRunner], err
 }
 
-// stores are the mounts of volumes with checkpoints, and what the runner is told of them.
+// stores returns the mounts of volumes with checkpoints, and the arguments of the runner for them.
 func (p *plan) stores() (mounts []mount.Mount, args []string) {
 	at := func(volume, target string) {
 		if volume != "" {

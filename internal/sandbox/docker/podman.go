@@ -50,7 +50,7 @@ func (d *Driver) help(ctx context.Context, p *plan, labels map[string]string) er
 	return nil
 }
 
-// isExisting reports that a volume that was to be made exists.
+// isExisting reports whether a volume could not be created because it exists.
 func isExisting(err error) bool {
 	return errdefs.IsConflict(err) || holds(brief(err), "already exists")
 }

@@ -72,7 +72,7 @@ func (d *Driver) take(ctx context.Context, h sandbox.Handle) (*container.Inspect
 	return old, unlock, nil
 }
 
-// removeVolume removes a volume that a label says is of a sandbox.
+// removeVolume removes a volume if its label says that it belongs to a sandbox.
 func (d *Driver) removeVolume(ctx context.Context, name, label, id string) error {
 	got, err := d.engine.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
 	if isNotThere(err) {
@@ -82,7 +82,7 @@ func (d *Driver) removeVolume(ctx context.Context, name, label, id string) error
 		return d.engineSays(err)
 	}
 	if got.Volume.Labels[label] != id {
-		d.log.Warn("a volume has the name of one of ours and is left alone", "volume", name)
+		d.log.Warn("a volume was not removed, because it was not created by Deckhand", "volume", name)
 		return nil
 	}
 	_, err = d.engine.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})

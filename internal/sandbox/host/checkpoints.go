@@ -14,7 +14,7 @@ import (
 
 var _ sandbox.Checkpointer = (*Driver)(nil)
 
-// places is the driver as its checkpoints see it.
+// places implements checkpoint.Driver.
 type places struct{ *Driver }
 
 // Place implements checkpoint.Driver.
@@ -29,8 +29,8 @@ func (d places) Place(h sandbox.Handle) (string, checkpoint.Workspace, error) {
 	return d.dir(h.ID), checkpoint.Workspace{Dir: dir}, err
 }
 
-// Quiet implements checkpoint.Driver. Programs that run go on: without a sandbox there is no way to freeze them that
-// ends with this process.
+// Quiet implements checkpoint.Driver. It does not stop running programs: without a sandbox, they would stay frozen if
+// this process died.
 func (d places) Quiet(_ context.Context, h sandbox.Handle, do func() error) error {
 	defer d.lock(h.ID)()
 	return do()
@@ -45,7 +45,7 @@ func (d places) Space() (sandbox.Space, error) {
 	return sandbox.Space{Bytes: int64(st.Blocks) * st.Bsize, FreeBytes: int64(st.Bavail) * st.Bsize}, nil
 }
 
-// finish completes a restore in which a server died.
+// finish completes a restore during which a server died.
 func (d *Driver) finish(id string) {
 	if dir := d.dir(id); checkpoint.Interrupted(dir) {
 		if workspace, err := d.workspace(id); err == nil {

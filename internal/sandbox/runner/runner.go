@@ -61,7 +61,7 @@ type Config struct {
 	Kept bool
 	// Spawner is one that was made before, with Confine; nil to make one.
 	Spawner *spawn.Spawner
-	// More are further operations; may be nil.
+	// More are additional operations; may be nil.
 	More map[string]rpc.Handler
 	// Exit ends the process, for a runner that can be suspended; nil for another.
 	Exit    func()

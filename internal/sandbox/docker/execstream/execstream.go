@@ -1,4 +1,4 @@
-// Package execstream makes a connection of the standard input and output of a program that a container engine runs.
+// Package execstream turns the standard input and output of a program in a container into a connection.
 package execstream
 
 import (
@@ -29,7 +29,7 @@ type Conn struct {
 // New returns the connection over an exec.
 func New(stream client.HijackedResponse) *Conn { return &Conn{stream: stream} }
 
-// maxComplaint is how much of standard error is kept.
+// maxComplaint is how many bytes of standard error are kept.
 const maxComplaint = 1 << 10
 
 // Read implements io.Reader.
@@ -60,10 +60,10 @@ func (c *Conn) next() error {
 	case stdcopy.Stderr, stdcopy.Systemerr:
 		return c.complain(int64(size))
 	}
-	return fmt.Errorf("the container engine sent something unknown (%d)", c.head[0])
+	return fmt.Errorf("the container engine sent an unknown stream type (%d)", c.head[0])
 }
 
-// complain keeps the start of what comes on standard error.
+// complain keeps the first bytes of standard error.
 func (c *Conn) complain(size int64) error {
 	c.mu.Lock()
 	room := int64(maxComplaint - len(c.stderr))
@@ -79,7 +79,7 @@ func (c *Conn) complain(size int64) error {
 	return err
 }
 
-// Complaint is what came on standard error.
+// Complaint returns the first bytes of standard error.
 func (c *Conn) Complaint() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *Conn) Complaint() string {
 // Write implements io.Writer.
 func (c *Conn) Write(b []byte) (int, error) { return c.stream.Conn.Write(b) }
 
-// Close ends the exec too: it sees the end of its input.
+// Close closes the connection. The program then reads end of file on its standard input.
 func (c *Conn) Close() error {
 	_ = c.stream.CloseWrite()
 	return c.stream.Conn.Close()

@@ -1,4 +1,4 @@
-// Package pool holds the connections to containers that keep checkpoints for the docker driver.
+// Package pool keeps the connections to the helper containers of the docker driver, which keep checkpoints.
 package pool
 
 import (
@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// idleTime is how long a helper waits for its next use, and maxAge how long it is used at most.
+	// idleTime is how long an idle helper is kept, and maxAge the maximum age of a helper.
 	idleTime = 10 * time.Second
 	maxAge   = 10 * time.Minute
-	// maxIdle is the number of helpers above which none waits.
+	// maxIdle is the maximum number of idle helpers.
 	maxIdle = 8
 )
 
 // Runner is the runner in a helper.
 type Runner = sandbox.CheckpointRunner
 
-// Pool has the helper of each sandbox that was used recently, and the checkpoints that it listed.
+// Pool has the recently used helpers by sandbox, and the checkpoints that they listed.
 type Pool struct {
 	start  func(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error)
 	remove func(id string)
@@ -36,8 +36,8 @@ type Pool struct {
 	ending sync.WaitGroup
 }
 
-// helper is a connection to a container. The container has a fixed name, and stays if the server or its runner dies: as long as it is
-// there, a restore may have to be completed.
+// helper is a connection to a container. The container has a fixed name, and is kept if the server or its runner dies: as long as it
+// exists, a restore may be incomplete.
 type helper struct {
 	box    *sandbox.Sandbox
 	runner Runner
@@ -46,7 +46,7 @@ type helper struct {
 	timer  *time.Timer
 }
 
-// New returns a Pool. start starts the container of a sandbox's helper, or connects to the one that is there; remove removes it.
+// New returns a Pool. start starts the helper container of a sandbox, or connects to an existing one; remove removes it.
 func New(start func(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error), remove func(id string)) *Pool {
 	return &Pool{start: start, remove: remove, open: map[string]*helper{}, lists: map[string]sandbox.Checkpoints{}}
 }
@@ -58,7 +58,7 @@ func (p *Pool) Has(id string) bool {
 	return p.open[id] != nil
 }
 
-// List returns the checkpoints of a sandbox as they were last listed.
+// List returns the last known list of a sandbox's checkpoints.
 func (p *Pool) List(id string) (sandbox.Checkpoints, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +66,7 @@ func (p *Pool) List(id string) (sandbox.Checkpoints, bool) {
 	return list, ok
 }
 
-// SetList sets what List returns.
+// SetList sets the list that List returns.
 func (p *Pool) SetList(id string, list sandbox.Checkpoints) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *Pool) With(ctx context.Context, h sandbox.Handle, do func(Runner) error
 		}
 		err = do(k.runner)
 		if _, answered := sandbox.Refusal(err); err != nil && !answered {
-			p.drop(h.ID, k) // it may still be at work; the next use finds the container
+			p.drop(h.ID, k) // the container may still be working; the next use finds it
 			return err
 		}
 		if list, e := k.runner.List(ctx); e == nil {
@@ -93,7 +93,7 @@ func (p *Pool) With(ctx context.Context, h sandbox.Handle, do func(Runner) error
 	})
 }
 
-// Alone calls do while no helper of a sandbox is used.
+// Alone calls do while the helper of a sandbox is not in use.
 func (p *Pool) Alone(ctx context.Context, id string, do func() error) error {
 	release, err := p.turns.Acquire(ctx, id)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *Pool) Alone(ctx context.Context, id string, do func() error) error {
 
 var errClosed = errors.New("the docker driver is closed")
 
-// connect connects to the helper of a sandbox, unless there is a connection.
+// connect connects to the helper of a sandbox, unless it is already connected.
 func (p *Pool) connect(ctx context.Context, h sandbox.Handle) (*helper, error) {
 	p.mu.Lock()
 	k, closed := p.open[h.ID], p.closed
@@ -137,7 +137,7 @@ func (p *Pool) connect(ctx context.Context, h sandbox.Handle) (*helper, error) {
 	return k, nil
 }
 
-// drop closes a connection and leaves the container.
+// drop closes a connection and keeps the container.
 func (p *Pool) drop(id string, k *helper) bool {
 	p.mu.Lock()
 	mine := p.open[id] == k
@@ -152,7 +152,7 @@ func (p *Pool) drop(id string, k *helper) bool {
 	return mine
 }
 
-// rest ends a helper after a while, or now if many are waiting.
+// rest ends a helper after idleTime, or immediately if too many helpers are idle.
 func (p *Pool) rest(id string, k *helper) {
 	p.mu.Lock()
 	uses, now := k.uses, p.closed || len(p.open) > maxIdle
@@ -165,7 +165,7 @@ func (p *Pool) rest(id string, k *helper) {
 	}
 }
 
-// endIdle ends a helper that was not used since it began to wait.
+// endIdle ends a helper that was not used since it became idle.
 func (p *Pool) endIdle(id string, k *helper, uses int) {
 	p.mu.Lock()
 	if p.closed {
@@ -193,7 +193,7 @@ func (p *Pool) end(id string, k *helper) {
 	}
 }
 
-// Forget drops the helper of a sandbox that is removed, and what it listed. Call it in Alone.
+// Forget drops the helper of a removed sandbox and its list of checkpoints. Call it within Alone.
 func (p *Pool) Forget(id string) {
 	p.mu.Lock()
 	k := p.open[id]
@@ -204,7 +204,7 @@ func (p *Pool) Forget(id string) {
 	}
 }
 
-// closeTime is how long Close waits for a helper that is used. One that is left is found by the next server.
+// closeTime is how long Close waits for a helper in use. The next server finds a helper that is left.
 const closeTime = 30 * time.Second
 
 // Close ends all helpers.

@@ -1,4 +1,4 @@
-// Package pull brings images to a container engine. Callers that want the same image share one pull.
+// Package pull pulls images into a container engine. Callers that want the same image share one pull.
 package pull
 
 import (
@@ -17,7 +17,7 @@ import (
 // Pulls are the images that are being pulled. A pull is cancelled when its last caller leaves.
 type Pulls struct {
 	Engine *client.Client
-	// Words turns an error of the engine into words for a person.
+	// Words converts an error of the engine to a message for users.
 	Words func(err error, image string) error
 
 	mu sync.Mutex
@@ -32,7 +32,7 @@ type pull struct {
 	last    sandbox.Progress
 }
 
-// Pull brings an image to the engine, telling how it goes.
+// Pull pulls an image and reports the progress.
 func (d *Pulls) Pull(ctx context.Context, name string, progress func(sandbox.Progress)) error {
 	listener := &progress
 	d.mu.Lock()

@@ -1,5 +1,5 @@
-// Package checkpoints lets a server keep checkpoints of a workspace that only the container engine can reach. The runner that serves
-// them is in a container of its own, which has the workspace and the store mounted. The sandbox has no access to either of the two.
+// Package checkpoints keeps checkpoints of a workspace that only the container engine can access. The runner is in a separate
+// container, which mounts the workspace and the store. The sandbox can access neither this container nor the store.
 package checkpoints
 
 import (
@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxKept is the number of paths that are listed because they could not be restored.
+	// maxKept is the maximum number of listed paths that could not be restored.
 	maxKept = 1000
-	// maxPaths is the size in bytes of all paths of a comparison.
+	// maxPaths is the maximum total size in bytes of the paths of a comparison.
 	maxPaths = 16 << 20
 )
 
@@ -95,7 +95,7 @@ func (s *Service) restore(ctx context.Context, p sandbox.RestoreParams) (sandbox
 	return r.Public(), err
 }
 
-// settle only completes a restore, as all calls do, and returns what was not recorded.
+// settle completes an interrupted restore, as all calls do, and returns the restore that was not recorded.
 func (s *Service) settle(context.Context, struct{}) (out sandbox.Unrecorded, _ error) {
 	note, r, ok := s.store.Unrecorded()
 	if ok {

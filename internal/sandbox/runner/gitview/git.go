@@ -62,11 +62,11 @@ func (e *exitError) Is(target error) bool {
 // started still holds the other end.
 const grace = 2 * time.Second
 
-// errTimeout ends a git command that takes too long.
-var errTimeout = fmt.Errorf("%w: a git command took too long. Look for filters or very large files in the repository", rpc.ErrInvalid)
+// errTimeout is the cause when a git command is stopped after the timeout.
+var errTimeout = fmt.Errorf("%w: a git command took too long. Check the repository for slow filters or very large files", rpc.ErrInvalid)
 
-// run runs git in a repository and gives its output to read. If read fails or takes longer than
-// the timeout, git is ended.
+// run runs git in a repository and passes its output to read. If read fails or takes longer than
+// the timeout, git is stopped.
 func (v *View) run(ctx context.Context, r repo, stdin string, read func(io.Reader) error, args ...string) error {
 	select {
 	case v.slots <- struct{}{}:

@@ -96,7 +96,7 @@ func (v *View) Mark(ctx context.Context, p sandbox.GitMarkParams) error {
 	return nil
 }
 
-// created returns the tree at which a repository begins that was created during the conversation: that of origin, or the empty one.
+// created returns the base tree for a repository that was created during the conversation: the tree of origin, or the empty tree.
 func (v *View) created(ctx context.Context, r repo) (string, error) {
 	base, _, err := v.base(ctx, r, "")
 	return base, err
