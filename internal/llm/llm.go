@@ -196,7 +196,7 @@ func (c Config) NeedsKey() bool {
 	return c.BaseURL == ""
 }
 
-// at reports whether the host of the base URL has this end.
+// at reports whether the host of the base URL has this suffix.
 func (c Config) at(end string) bool {
 	u, err := url.Parse(c.BaseURL)
 	return err == nil && strings.HasSuffix(strings.ToLower(u.Hostname()), end)

@@ -66,8 +66,8 @@ func CleanMessage(message, key string) string {
 	return clip.Bytes(withoutKey(message, key), longestMessage)
 }
 
-// shortKey is the length below which a key is replaced only as a word of its own. Replaced inside of words, the gaps would
-// tell what it is.
+// shortKey is the length below which a key is masked only as a separate word. If a short key were masked inside words, the
+// gaps would reveal it.
 const shortKey = 8
 
 func withoutKey(message, key string) string {
@@ -115,7 +115,7 @@ func Unreachable(err error) *Error {
 	return &Error{Class: ClassNetwork, Message: "no connection to the provider: " + reason(err), Final: Forbidden(err)}
 }
 
-// reason is an error of a request without its address.
+// reason returns the text of a request's error without the URL.
 func reason(err error) string {
 	var address *url.Error
 	if errors.As(err, &address) {

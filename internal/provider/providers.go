@@ -131,7 +131,7 @@ func (m *Models) SetProvider(ctx context.Context, user, id string, in *api.SetMo
 	return notes, err
 }
 
-// checkedKey checks a key that is sent for a provider, and returns it as it is stored. A bad one is a *api.ValidationError.
+// checkedKey checks the key of a provider and returns it as it is stored. The error is a *api.ValidationError.
 func checkedKey(id string, key api.Opt[string], field string) (api.Opt[string], error) {
 	text, sent := key.Get()
 	if !sent || text == "" || text == api.Masked {

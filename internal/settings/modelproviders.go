@@ -93,7 +93,7 @@ func (s *Settings) SetModelRoles(in api.SetModelRoles) error {
 	return nil
 }
 
-// compact writes a key that is a JSON object, such as the key file of a service account, in one line.
+// compact puts a key that is a JSON object, such as the key file of a service account, on one line.
 func compact(key string) string {
 	var out bytes.Buffer
 	if !strings.HasPrefix(strings.TrimSpace(key), "{") || json.Compact(&out, []byte(key)) != nil {
@@ -102,7 +102,7 @@ func compact(key string) string {
 	return out.String()
 }
 
-// parts are the secrets inside of a key that is a JSON object.
+// parts returns the secrets inside a key that is a JSON object.
 func parts(key string) []string {
 	var fields map[string]any
 	if !strings.HasPrefix(key, "{") || json.Unmarshal([]byte(key), &fields) != nil {

@@ -19,7 +19,7 @@ var builtIn = []string{"scripted/demo", "scripted/slow"}
 // Catalogue looks up models. It is safe for concurrent use.
 type Catalogue struct {
 	overrides atomic.Pointer[map[string]Override] // by model in lower case
-	index     func() *index                       // made at the first question
+	index     func() *index                       // built on first use
 }
 
 // New returns a catalogue. Overrides are by model, ignoring case.
@@ -29,7 +29,7 @@ func New(overrides map[string]Override) *Catalogue {
 	return c
 }
 
-// Replace uses other overrides from now on.
+// Replace replaces the overrides.
 func (c *Catalogue) Replace(overrides map[string]Override) {
 	lower := make(map[string]Override, len(overrides))
 	for model, o := range overrides {

@@ -9,13 +9,13 @@ import (
 	"charm.land/catwalk/pkg/catwalk"
 )
 
-// packedLists are catwalk's lists of models, compressed: in the library they are ten times as large. A test
-// compares the two; run it with -update after a new version of the library.
+// packedLists are catwalk's model lists, compressed to a tenth of their size in the library. A test compares
+// them with the library; run it with -update after updating the library.
 //
 //go:embed lists.json.gz
 var packedLists []byte
 
-// readLists unpacks the lists.
+// readLists decompresses the lists.
 func readLists() []catwalk.Provider {
 	var lists []catwalk.Provider
 	z, err := gzip.NewReader(bytes.NewReader(packedLists))

@@ -1,5 +1,5 @@
-// Package cloud authorizes requests to models in clouds that have credentials of their own: Amazon Bedrock, with requests
-// signed by AWS credentials, and Google Vertex AI, with tokens of a service account.
+// Package cloud authorizes requests to cloud providers with their own kinds of credentials: Amazon Bedrock, with requests
+// signed with AWS credentials, and Google Vertex AI, with access tokens of a service account.
 package cloud
 
 import (
@@ -21,8 +21,8 @@ import (
 // AWS are credentials of Amazon Web Services. Region is "" if they do not name one.
 type AWS struct{ AccessKeyID, SecretAccessKey, SessionToken, Region string }
 
-// ParseAWS reads AWS credentials as people have them: lines such as AWS_ACCESS_KEY_ID=… (the AWS console's, or those of a
-// credentials file), or a JSON object with the same names. It returns nil for another text, such as a Bedrock API key.
+// ParseAWS parses AWS credentials: lines such as AWS_ACCESS_KEY_ID=… (from the AWS console or a credentials file), or a JSON
+// object with the same names. It returns nil for any other text, such as a Bedrock API key.
 func ParseAWS(text string) (*AWS, error) {
 	values := map[string]string{}
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
@@ -58,7 +58,7 @@ func ParseAWS(text string) (*AWS, error) {
 	return a, nil
 }
 
-// Line writes the credentials in one line, as ParseAWS reads them.
+// Line returns the credentials on one line, in a format that ParseAWS accepts.
 func (a AWS) Line() string {
 	fields := map[string]string{"access_key_id": a.AccessKeyID, "secret_access_key": a.SecretAccessKey}
 	if a.SessionToken != "" {
@@ -71,7 +71,7 @@ func (a AWS) Line() string {
 	return string(b)
 }
 
-// awsName is the name of a value in any of its spellings.
+// awsName normalizes the name of a value, which has several spellings.
 func awsName(name string) string {
 	name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "")
 	return strings.TrimPrefix(name, "aws")
@@ -79,7 +79,7 @@ func awsName(name string) string {
 
 var regionInHost = regexp.MustCompile(`(?:^|\.)bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.`)
 
-// Region returns the region of an address of Bedrock, "" if its host does not name one.
+// Region returns the region in a base URL of Bedrock, "" if its host contains none.
 func Region(u *url.URL) string {
 	if m := regionInHost.FindStringSubmatch(strings.ToLower(u.Hostname())); m != nil {
 		return m[1]
@@ -87,7 +87,7 @@ func Region(u *url.URL) string {
 	return ""
 }
 
-// Escape writes a text as one segment of a path, in the way that AWS signs it.
+// Escape escapes a text as one path segment, as AWS signatures require.
 func Escape(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -101,10 +101,10 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// service is the name with which requests to Bedrock are signed.
+// service is the service name in signatures of Bedrock requests.
 const service = "bedrock"
 
-// sign signs a request with version 4 of AWS's signatures. body is what it sends.
+// sign signs a request with AWS Signature Version 4. body is the request body.
 func (a AWS) sign(r *http.Request, region, service string, body []byte, now time.Time) {
 	stamp := now.UTC().Format("20060102T150405Z")
 	r.Header.Set("X-Amz-Date", stamp)
@@ -184,7 +184,7 @@ func Bedrock(client *http.Client, credentials *AWS, region, apiKey string) *http
 	})
 }
 
-// sent returns the body of a request, which can still be sent.
+// sent returns the body of a request and leaves the request usable.
 func sent(r *http.Request) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
@@ -202,7 +202,7 @@ func sent(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// with returns a client whose requests go through do, as copies that may be changed.
+// with returns a client that sends requests through do. do gets a copy of each request and may change it.
 func with(client *http.Client, do func(*http.Request, http.RoundTripper) (*http.Response, error)) *http.Client {
 	if client == nil {
 		client = http.DefaultClient

@@ -14,8 +14,8 @@ import (
 // maxFrame is the maximum size of a frame in bytes; AWS sends at most 16 MiB.
 const maxFrame = 17 << 20
 
-// readEvents reads a stream in AWS's binary format as server-sent events, which adapters understand. The events of a model
-// that come in chunks keep their own types. An exception becomes an event of the type error, as Anthropic sends it.
+// readEvents converts a stream in AWS's binary format to server-sent events, which adapters understand. Model events in
+// chunks keep their own types. An exception becomes an event of type error in Anthropic's format.
 func readEvents(body io.ReadCloser) io.ReadCloser {
 	return &eventReader{body: body, in: bufio.NewReader(body)}
 }
@@ -52,7 +52,7 @@ type frame struct {
 	payload []byte
 }
 
-var errFrame = errors.New("the stream of events from AWS is damaged")
+var errFrame = errors.New("the AWS event stream is corrupted")
 
 // readFrame reads a frame. io.EOF means that the stream ended between two frames.
 func readFrame(r io.Reader) (frame, error) {
@@ -83,7 +83,7 @@ func readFrame(r io.Reader) (frame, error) {
 	return f, nil
 }
 
-// sizes are those of header values by their type; 6 and 7 say their own.
+// sizes are the sizes of header values by type. Types 6 and 7 have a length prefix.
 var sizes = [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16}
 
 func readHeader(b []byte) (name, value string, rest []byte, ok bool) {
@@ -107,7 +107,7 @@ func readHeader(b []byte) (name, value string, rest []byte, ok bool) {
 	return name, value, rest[size:], true
 }
 
-// event is the frame as a server-sent event.
+// event converts the frame to a server-sent event.
 func (f frame) event() ([]byte, error) {
 	kind, data := f.headers[":event-type"], f.payload
 	if f.headers[":message-type"] != "event" {
@@ -134,13 +134,13 @@ func (f frame) event() ([]byte, error) {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data), nil
 }
 
-// kinds are Anthropic's names for exceptions.
+// kinds maps AWS exceptions to Anthropic's error types.
 var kinds = map[string]string{
 	"throttlingException": "rate_limit_error", "modelNotReadyException": "overloaded_error", "serviceUnavailableException": "overloaded_error",
 	"modelTimeoutException": "timeout_error", "validationException": "invalid_request_error", "accessDeniedException": "permission_error",
 }
 
-// failed is an exception or error in the middle of a stream.
+// failed converts an exception or error in a stream to an error event.
 func failed(f frame) []byte {
 	var said struct{ Message string }
 	_ = json.Unmarshal(f.payload, &said)

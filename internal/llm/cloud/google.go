@@ -31,7 +31,7 @@ type ServiceAccount struct {
 	id      [32]byte // digest of the file
 }
 
-// googleTokens is where Google exchanges a signed claim for a token.
+// googleTokens is the URL at which Google exchanges a signed claim for an access token.
 const googleTokens = "https://oauth2.googleapis.com/token"
 
 // ParseServiceAccount reads the JSON key file of a service account. It returns nil for a text that is not JSON, such as an
@@ -92,12 +92,12 @@ type token struct {
 const (
 	// maxTokens is how many accounts have a token in memory.
 	maxTokens = 1000
-	// early is how long before its end a token is renewed.
+	// early is how long before its expiry a token is renewed.
 	early = 5 * time.Minute
 	scope = "https://www.googleapis.com/auth/cloud-platform"
 )
 
-// of returns the place for an account's token.
+// of returns the cache entry for an account's token.
 func (t *Tokens) of(a *ServiceAccount) *token {
 	if t == nil {
 		return &token{}
@@ -131,13 +131,13 @@ func (t *Tokens) Vertex(client *http.Client, account *ServiceAccount, accessToke
 		}
 		response, err := next.RoundTrip(r)
 		if kept != nil && err == nil && response.StatusCode == http.StatusUnauthorized {
-			kept.drop(bearer) // revoked before its time
+			kept.drop(bearer) // revoked before it expired
 		}
 		return response, err
 	})
 }
 
-// get returns a token that is valid for a while, from Google if need be.
+// get returns a token that is still valid for some time. It requests a new one from Google if needed.
 func (k *token) get(ctx context.Context, next http.RoundTripper, a *ServiceAccount) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -156,7 +156,7 @@ func (k *token) get(ctx context.Context, next http.RoundTripper, a *ServiceAccou
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	response, err := next.RoundTrip(r)
 	if err != nil {
-		return "", fmt.Errorf("no token for the service account: %w", err)
+		return "", fmt.Errorf("cannot get an access token for the service account: %w", err)
 	}
 	defer response.Body.Close()
 	var said struct {
@@ -173,13 +173,13 @@ func (k *token) get(ctx context.Context, next http.RoundTripper, a *ServiceAccou
 	return k.text, nil
 }
 
-// untraced is a context without values: what observes the request for the model must not take this one for it.
+// untraced is a context without values, so that observers of the model request do not observe the token request.
 type untraced struct{ context.Context }
 
 // Value implements context.Context.
 func (untraced) Value(any) any { return nil }
 
-// drop forgets a token that was refused.
+// drop removes a token that was refused.
 func (k *token) drop(text string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -198,12 +198,12 @@ func (e *TokenError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("Google issued no access token for the service account (status %d): %s", e.Status, e.Reason))
 }
 
-// Refused reports whether the account or its key is the reason, so that another attempt cannot help.
+// Refused reports whether Google rejected the account or its key, so that a retry cannot succeed.
 func (e *TokenError) Refused() bool {
 	return e.Status == http.StatusBadRequest || e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 }
 
-// claim is a signed JSON Web Token that asks for an access token.
+// claim returns a signed JSON Web Token, which Google exchanges for an access token.
 func (a *ServiceAccount) claim(now time.Time) (string, error) {
 	encode := func(v any) string {
 		b, _ := json.Marshal(v) // of texts and numbers
@@ -230,8 +230,8 @@ var (
 // Place is a project and location of Vertex AI.
 type Place struct{ Server, Project, Location string }
 
-// FindPlace reads a base URL of Vertex AI. What the URL does not say comes from the account: its project, in the location
-// global.
+// FindPlace reads the project and location from a base URL of Vertex AI. Defaults are the project of the account and the
+// location global.
 func FindPlace(u *url.URL, a *ServiceAccount) Place {
 	p := Place{Server: u.Scheme + "://" + u.Host, Location: "global"}
 	if a != nil {

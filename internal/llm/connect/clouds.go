@@ -13,8 +13,8 @@ import (
 	"deckhand/internal/llm/openai"
 )
 
-// CheckKey returns a key in the form in which it is stored: credentials of a cloud are written in one line. The error is a
-// sentence for the user who entered it.
+// CheckKey checks a key and returns it as it is stored: cloud credentials are put on one line. The error is a message for
+// the user.
 func CheckKey(provider, key string) (string, error) {
 	switch provider {
 	case "bedrock":
@@ -33,7 +33,7 @@ func CheckKey(provider, key string) (string, error) {
 // claude reports whether a model in a cloud is one of Anthropic's.
 func (w way) claude() bool { return strings.Contains(strings.ToLower(w.name), "claude") }
 
-// chats reports whether the base URL is that of an OpenAI-compatible API in the cloud, or of a proxy.
+// chats reports whether the base URL belongs to an OpenAI-compatible API of the cloud, or to a proxy.
 func chats(u *url.URL) bool {
 	path := strings.TrimRight(u.Path, "/")
 	return strings.HasSuffix(path, "/openapi") || strings.Contains(path, "/openai") ||
@@ -68,7 +68,7 @@ func (w way) bedrock(c llm.Config, info llm.Info, o openai.Options) (llm.Model, 
 	return converse.New(c.Client, w.name, converse.Options{Endpoint: at + "/converse-stream", Window: info.Window}), nil
 }
 
-// dated is the date at the end of a name, which Vertex AI separates in another way.
+// dated matches the date at the end of a model name, for which Vertex AI uses another separator.
 var dated = regexp.MustCompile(`-(20\d{6})$`)
 
 // vertex opens a model at Google Vertex AI: of Google, of Anthropic, or (with a vendor in its name) of another vendor.

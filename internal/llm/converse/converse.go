@@ -215,7 +215,7 @@ func classify(err error, a *answer) *llm.Error {
 	return nil
 }
 
-// refused is the error of a response with another status than 200.
+// refused returns the error for a response with a status other than 200.
 func refused(response *http.Response, body []byte) *refusal {
 	var said struct{ Message string }
 	_ = json.Unmarshal(body, &said)
@@ -241,7 +241,7 @@ func refused(response *http.Response, body []byte) *refusal {
 	return r
 }
 
-// late is an error in the middle of a stream.
+// late returns the error for an error event in a stream.
 func late(data []byte) *refusal {
 	var said struct {
 		Error struct{ Type, Message string }

@@ -7,7 +7,7 @@ import (
 	"deckhand/internal/llm"
 )
 
-// The wire: what is used of the Converse API.
+// The parts of the Converse API that are used.
 
 type (
 	message struct {
@@ -54,7 +54,7 @@ const (
 	roleAssistant = "assistant"
 )
 
-// request is what is sent.
+// request returns the body of a request.
 func (m *model) request(req llm.Request) [][]byte {
 	b := llm.NewBody(&req, "converse/"+m.name)
 	b.Raw(`{"messages":[`)
@@ -106,7 +106,7 @@ var schemas = llm.NewSchemas(func(s json.RawMessage) []byte {
 	return out
 })
 
-// used are the tools that a history has calls of: Bedrock refuses such a history without a declaration.
+// used returns the tools that the history calls. Bedrock refuses a history with calls of undeclared tools.
 func used(history []llm.Message) []llm.Tool {
 	var out []llm.Tool
 	seen := map[string]bool{}
@@ -121,13 +121,13 @@ func used(history []llm.Message) []llm.Tool {
 	return out
 }
 
-// turn is a message, and the number of the first message of the history that is in it.
+// turn is an API message, with the number of the first history message that it contains.
 type turn struct {
 	message
 	from int
 }
 
-// messages is a history as the API wants it: user and assistant take turns, and no text is empty.
+// messages converts a history to API messages: user and assistant alternate, and no text is empty.
 func messages(history []llm.Message) []turn {
 	var out []turn
 	for i, msg := range history {

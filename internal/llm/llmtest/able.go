@@ -7,8 +7,8 @@ import (
 	"deckhand/internal/llm"
 )
 
-// Able answers as a model does that agents can work with. If key is set, requests without it as a bearer token are refused
-// in the words of OpenAI, which repeat the key.
+// Able responds like a model that passes all checks. If key is set, requests without it as a bearer token get OpenAI's
+// error message, which repeats the sent key.
 func Able(key string) func(Asked) Reply {
 	return func(a Asked) Reply {
 		last, sent := a.Messages[len(a.Messages)-1], strings.TrimPrefix(a.Header.Get("Authorization"), "Bearer ")
