@@ -14,7 +14,7 @@ import (
 	"deckhand/client"
 )
 
-// attempted waits until what is known of the newest attempts is as wanted, and returns them.
+// attempted waits until the newest set of attempts satisfies a condition, and returns its attempts.
 func (b *box) attempted(c *client.Client, id, what string, ok func([]api.Attempt) bool) []api.Attempt {
 	b.t.Helper()
 	var found []api.Attempt
@@ -31,7 +31,7 @@ func (b *box) attempted(c *client.Client, id, what string, ok func([]api.Attempt
 	return found
 }
 
-// tested is true when all of so many attempts have a test result.
+// tested reports whether there are the given number of attempts, all with a test result.
 func tested(n int) func([]api.Attempt) bool {
 	return func(list []api.Attempt) bool {
 		done := func(a api.Attempt) bool {
@@ -41,7 +41,7 @@ func tested(n int) func([]api.Attempt) bool {
 	}
 }
 
-// twoWays is a task in two ways, of which the second passes the tests. The tests say how often they were run.
+// twoWays is a request for two attempts, of which the second passes the tests. The test output has the number of runs.
 func twoWays() api.StartAttempts {
 	return api.StartAttempts{Task: "$ printf 'a\\nTWO\\nc\\nd\\n' > f; echo new > more",
 		Attempts:    []api.AttemptSpec{{}, {Model: api.Some("openai/second"), ReasoningEffort: api.Some("low"), Instructions: api.Some("touch pass")}},
@@ -95,7 +95,7 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("the attempt does not know the history: %s", s)
 	}
 
-	// After another turn, the tests are run again, and so they are when asked for.
+	// The tests run again after another turn, and on request.
 	p.ask(first.ConversationID, "$ touch pass", "awaiting_user_input")
 	list = p.attempted(p.client, id, "a second run", func(list []api.Attempt) bool { return tested(2)(list) && list[0].Test.State == "passed" })
 	if r := list[0]; r.Test.Output != "runs: 2" || r.Diff == nil || *r.Diff != (api.DiffSize{Files: 3, Added: 3, Removed: 1}) {
@@ -109,7 +109,7 @@ func TestAttempts(t *testing.T) {
 	p.keepsOne(l, id, first, other)
 }
 
-// keepsOne keeps the other of two attempts. The first is gone then, and the other is a conversation of its own.
+// keepsOne keeps the second of two attempts and checks that the first is deleted and the second is an ordinary conversation.
 func (p *person) keepsOne(l *lab, id string, first, other api.Attempt) {
 	t := p.t
 	stranger := l.person(t, "spender", obeys)
@@ -157,7 +157,7 @@ func (p *person) keepsOne(l *lab, id string, first, other api.Attempt) {
 	}
 }
 
-// refusesAttempts sends what is wrong; nothing is created.
+// refusesAttempts sends invalid requests and checks that nothing is created.
 func (p *person) refusesAttempts(l *lab, id string) {
 	t := p.t
 	t.Helper()

@@ -189,7 +189,7 @@ func TestKilledWhileRestoring(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(box, "ws", "extra", "f")); len(text) != 1 || (err == nil) != (text["new"] > 0) {
 			t.Errorf("round %d: %v, extra: %v", round, text, err)
 		}
-		// Each restore that was made is recorded, also if the server died before that.
+		// Each completed restore is recorded, even if the server died before recording it.
 		if text[now] == 0 {
 			now = map[string]string{"old": "new", "new": "old"}[now]
 			seen["restored"]++
@@ -208,7 +208,7 @@ func TestKilledWhileRestoring(t *testing.T) {
 	b.remove(id)
 }
 
-// restores counts the restores that are recorded.
+// restores counts the recorded restores.
 func (b *box) restores(id string) (n int) {
 	b.t.Helper()
 	page, err := b.client.Events(b.t.Context(), id, url.Values{"reverse": {"true"}, "limit": {"100"}})
@@ -223,7 +223,7 @@ func (b *box) restores(id string) (n int) {
 	return n
 }
 
-// The other drivers keep checkpoints too, and the next server undoes what a killed one restored.
+// The other drivers keep checkpoints too, and a restarted server can undo a restore of a killed one.
 func TestCheckpointsByDriver(t *testing.T) {
 	t.Parallel()
 	for _, driver := range []string{"docker", "host"} {
@@ -294,7 +294,7 @@ func TestCheckpointsByDriver(t *testing.T) {
 	}
 }
 
-// Files are not restored while a delegated conversation, which has the same ones, works.
+// Files are not restored while a delegated conversation, which shares them, is working.
 func TestRestoreWhileADelegateWorks(t *testing.T) {
 	t.Parallel()
 	needsCopies(t)

@@ -8,7 +8,7 @@ import (
 	"deckhand/internal/llm/llmtest"
 )
 
-// A user compacts a conversation and stores commands of their own; nobody else can.
+// A user compacts a conversation and stores custom commands. Other users have no access to either.
 func TestCompactAndOwnCommands(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, forkConfig)
@@ -61,7 +61,7 @@ func TestCompactAndOwnCommands(t *testing.T) {
 		t.Errorf("the model is shown %s", s)
 	}
 
-	// Own commands are there in each conversation of the user, after those that are built in.
+	// The user's own commands are listed in each conversation of the user, after the built-in ones.
 	if err := p.client.SetOwnCommand(t.Context(), "standup", "---\ndescription: What I did\nargument-hint: [day]\n---\n$ echo since $1"); err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestConfigCheck(t *testing.T) {
 	}
 }
 
-// A running server takes over what it can, says what needs a restart, and keeps everything if the file is wrong.
+// A running server applies the changes that need no restart, lists the others, and changes nothing if the file is invalid.
 func TestConfigReload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"deckhand/internal/llm/llmtest"
 )
 
-// killable is a server as a process of its own with a conversation whose first command, which says "all made", has run.
+// killable is a server in a separate process, with a conversation whose first command, which prints "all made", has finished.
 func killable(t *testing.T, args []string, command string) (b *box, process *exec.Cmd, id string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func killable(t *testing.T, args []string, command string) (b *box, process *exe
 	return b, process, id
 }
 
-// kill ends a server at once.
+// kill kills a server.
 func kill(process *exec.Cmd) {
 	_ = process.Process.Kill()
 	_ = process.Wait()

@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/queue"
 )
 
-// wireHooks creates the webhooks, the notices to people and their dispatcher. reach and client decide
+// wireHooks creates the webhooks, the notifications and their dispatcher. reach and client decide
 // which addresses may be dialled.
 func (s *server) wireHooks(ctx context.Context, f mail.Flags, reach outbound.Policy, client *http.Client, member queue.Member) (c hooks.Config, err error) {
 	store := s.data.db.Webhooks()

@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/llm/llmtest"
 )
 
-// Commands of a user's own, and a summary on request, as users see them.
+// A user's own commands, and /compact, in a real browser.
 func TestCommandsInABrowser(t *testing.T) {
 	t.Parallel()
 	findChromium(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The page of flags is that of the program, without the drivers and providers that tests add.
+// docs/flags.md is up to date. Drivers and providers that tests add are left out.
 func TestFlagsPage(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(builtProgram) == "" {
@@ -23,8 +23,7 @@ func TestFlagsPage(t *testing.T) {
 	}
 }
 
-// The config file that packages install is valid as it is, and with every line uncommented that
-// shows a default.
+// The config file that packages install is valid as installed, and with every default uncommented.
 func TestCommentedConfigFile(t *testing.T) {
 	t.Parallel()
 	text := must(t, "reference", "config")
@@ -38,7 +37,7 @@ func TestCommentedConfigFile(t *testing.T) {
 	}
 }
 
-// Manual pages are without warnings, and there is one for each command.
+// There is a manual page for each command, and formatting it gives no warnings.
 func TestManualPages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

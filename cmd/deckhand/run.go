@@ -114,7 +114,7 @@ func (f *localFlags) workIn(dir string) error {
 	return nil
 }
 
-// choice is the model that was chosen last in a home.
+// choice returns the last model chosen in a home.
 func (f *localFlags) choice(dir string) setup.Choice {
 	return setup.Choice{Model: &f.Model, BaseURL: &f.BaseURL, File: filepath.Join(dir, "model")}
 }

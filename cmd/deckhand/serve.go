@@ -108,7 +108,7 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	return s.run(ctx, c, listener)
 }
 
-// check reports flags that the server cannot start with, before anything is written to disk.
+// check returns an error if the server cannot start with the flags, before anything is written to disk.
 func (c *serveCmd) check() error {
 	if err := errors.Join(c.CheckTLS(), c.CheckListen(c.TLSCert != "")); err != nil {
 		return err

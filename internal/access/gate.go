@@ -177,7 +177,7 @@ func (g *Gate) unexpired(id Identity) (Identity, error) {
 	return id, nil
 }
 
-// Watch refreshes every second until ctx ends, for keys that another process revoked without telling this one.
+// Watch refreshes the keys every second until ctx ends, in case another process revoked a key without notifying this one.
 func (g *Gate) Watch(ctx context.Context, log *slog.Logger) error {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()

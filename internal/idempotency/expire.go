@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Expire drops answers older than KeptFor, now and every hour, until ctx ends.
+// Expire deletes responses older than KeptFor, now and every hour, until ctx ends.
 func Expire(ctx context.Context, store Store, log *slog.Logger) error {
 	hour := time.NewTicker(time.Hour)
 	defer hour.Stop()

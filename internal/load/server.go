@@ -37,7 +37,7 @@ const startTime = 30 * time.Second
 
 // Start runs a program until it answers at addr. It is a process group of its own, so that a
 // signal reaches it also behind a tracer. What it says goes to a file in logs: reading a pipe
-// would cost the time that is measured. If this process is killed, the program is asked to end.
+// would cost the time that is measured. If this process is killed, the program gets a signal to stop.
 func Start(ctx context.Context, logs, addr, name string, args ...string) (*Server, error) {
 	said, err := os.CreateTemp(logs, "said-")
 	if err != nil {
@@ -53,7 +53,7 @@ func Start(ctx context.Context, logs, addr, name string, args ...string) (*Serve
 	begin := time.Now()
 	started := make(chan error, 1)
 	go func() {
-		// Linux sends the signal when the thread ends that started the program, so this one stays until the program ends.
+		// Linux sends the signal when the thread that started the program exits, so lock this thread until the program ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := s.cmd.Start()

@@ -83,7 +83,7 @@ func (s *Service) Announce(ctx context.Context, w notify.Webhook, d notify.Deliv
 	return s.push(ctx, w, pushPayload{Title: title, Body: text.of(kind), Path: "conversations/" + string(st.ID), Tag: string(st.ID), Event: about.Event}, kind == Approval || kind == Question)
 }
 
-// plainTitle returns a title without line breaks and invisible characters, with which it could look like another part of a
+// plainTitle returns a title without line breaks and invisible characters, so that it cannot imitate another part of a
 // message.
 func plainTitle(title string) string {
 	visible := strings.Map(func(r rune) rune {
@@ -95,7 +95,7 @@ func plainTitle(title string) string {
 	return clip.Line(visible)
 }
 
-// decide says whether a notice is sent now.
+// decide reports whether a notice is sent now.
 func (s *Service) decide(ctx context.Context, w notify.Webhook, kind Kind, about notify.About, n settings.Notifications) (session.State, notify.Result) {
 	if slices.Contains(n.Off, string(kind)) || slices.Contains(n.Muted, string(about.ConversationID)) {
 		return session.State{}, notify.Result{Skipped: "turned off"}

@@ -29,7 +29,7 @@ func (s *Service) AddDevice(ctx context.Context, user, description string, sub p
 	}
 	if u, err := url.Parse(sub.Endpoint); err == nil && s.CheckURL != nil {
 		if err := s.CheckURL(ctx, u); err != nil {
-			return Device{}, &notify.InvalidError{Field: "endpoint", Msg: "the server does not connect to this address: " + err.Error()}
+			return Device{}, &notify.InvalidError{Field: "endpoint", Msg: "the server may not connect to this address: " + err.Error()}
 		}
 	}
 	if field, err := sub.CheckKeys(); err != nil {

@@ -69,7 +69,7 @@ type Config struct {
 	Mail *mail.Server
 	// Client checks the addresses that it dials.
 	Client *http.Client
-	// CheckURL refuses URLs that Client would not dial; nil accepts all.
+	// CheckURL returns an error for a URL that Client would not dial; nil accepts all URLs.
 	CheckURL func(ctx context.Context, u *url.URL) error
 	// Key is secret, and the same after a restart.
 	Key [32]byte

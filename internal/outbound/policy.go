@@ -64,8 +64,8 @@ func (p Policy) Check(asked HostPort, addr netip.Addr) error {
 	return &BlockedError{Asked: asked, Addr: addr, Kind: name, Never: k == never}
 }
 
-// CheckURL decides ahead of time whether the host of a URL may be dialled. A name whose addresses are not known now is
-// accepted: it is checked again when it is dialled. The refusal is a *BlockedError.
+// CheckURL checks whether the host of a URL may be dialled, and returns a *BlockedError if not. A name that cannot be
+// resolved now is accepted, because it is checked again when it is dialled.
 func (p Policy) CheckURL(ctx context.Context, u *url.URL) error {
 	port := u.Port()
 	if port == "" {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// everyday are the commands with which people build and test a project many times a day, with the options that change
-// only what is tested and shown. They run code of the project. The sandbox contains it, and a change of that code is rated by
-// itself. To ask about each of them would teach people to approve without reading.
+// everyday are common build and test commands, with the options that affect only what is tested and shown. They run code of
+// the project. The sandbox contains that code, and changes to it are rated separately. Asking about each of these commands
+// would train users to approve without reading.
 //
 // subs are the subcommands or targets; without any, operands are files. scripts are the subcommands that are followed by
 // the name of a script. bare allows the command without a subcommand.
@@ -23,16 +23,16 @@ var everyday = map[string]struct {
 	"make":   {subs: everydayScripts, flags: "-j -s -k -B --silent --keep-going", bare: true},
 }
 
-// everydayScripts are names of scripts and targets that build or test, and change nothing elsewhere.
+// everydayScripts are common names of scripts and targets that only build or test.
 const everydayScripts = "all build check compile coverage lint test tests test-short typecheck type-check unit vet"
 
-// listed reports whether a word is among names; test:unit is a test.
+// listed reports whether a word is one of the names. A suffix after a colon is ignored, as in test:unit.
 func listed(a arg, names string) bool {
 	word, _, _ := strings.Cut(a.text, ":")
 	return slices.Contains(strings.Fields(names), word)
 }
 
-// daily makes a rule that rates everyday uses of a program as Low, and leaves others to r.
+// daily returns a rule that rates everyday uses of a program as Low, and applies r to all others.
 func daily(name string, r rule) rule {
 	return func(c command, args []arg) {
 		if isEveryday(name, args) {

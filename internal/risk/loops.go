@@ -2,7 +2,7 @@ package risk
 
 import "mvdan.cc/sh/v3/syntax"
 
-// variableOf returns the variable whose value the whole word is, "" if there is none: $f or "$f".
+// variableOf returns the variable f for the words $f and "$f", "" for other words.
 func variableOf(parts []syntax.WordPart) string {
 	if len(parts) != 1 {
 		return ""
@@ -18,8 +18,8 @@ func variableOf(parts []syntax.WordPart) string {
 	return ""
 }
 
-// loops returns the words that loops go through, by the variable that only this loop sets: for f in *.go reads no other
-// files than cat *.go.
+// loops returns the words that each loop iterates over, by loop variable. It includes only variables that nothing else sets:
+// the body of "for f in *.go" is then rated as if $f were *.go.
 func loops(file *syntax.File) map[string][]arg {
 	found, set := map[string][]arg{}, map[string]int{}
 	syntax.Walk(file, func(n syntax.Node) bool {

@@ -43,7 +43,7 @@ type judge struct {
 	within int
 	// left is how many more commands are looked at.
 	left *int
-	// loops are the variables that are set by one loop and nothing else, with the words that it goes through.
+	// loops maps variables that only one loop sets to the words that the loop iterates over.
 	loops map[string][]arg
 }
 

@@ -63,8 +63,8 @@ const (
 	program  = "SPDXRef-Package-deckhand"
 )
 
-// Print writes the document of the running program as JSON, or that of a program in a file if one is named.
-// The time is SOURCE_DATE_EPOCH, if set, so that a build can be repeated byte by byte.
+// Print writes the document of the running binary, or of the binary in a file if one is given, as JSON.
+// The time is SOURCE_DATE_EPOCH, if set, so that builds are reproducible.
 func Print(w io.Writer, version string, lock []byte, file string) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -43,7 +43,7 @@ type Backend interface {
 	// Webhooks and Triggers are the records on the durable queue.
 	Webhooks() *notify.Records
 	Triggers() *trigger.Records
-	// Queue is the durable queue of this name, for a package that stores nothing else.
+	// Queue returns the durable queue with this name, for a package that stores nothing else.
 	Queue(name string) queue.Store
 
 	// Meta is a value of the whole installation, nil if there is none. SetMetaOnce stores one

@@ -23,12 +23,12 @@ import (
 const (
 	// otlpTimeout limits one request to a collector.
 	otlpTimeout = 5 * time.Second
-	// maxOTLPResponse limits what is read of a collector's response.
+	// maxOTLPResponse limits how many bytes of a collector's response are read.
 	maxOTLPResponse = 64 << 10
 )
 
-// otlpClient sends spans over HTTP. The exporter of OpenTelemetry does the same, but it brings gRPC into
-// the program. A request that fails is not tried again: stopping the server must not wait for a collector.
+// otlpClient sends spans over HTTP. OpenTelemetry's own exporter does the same, but it depends on gRPC.
+// A failed request is not retried, because stopping the server must not wait for a collector.
 type otlpClient struct {
 	endpoint string
 	headers  http.Header
@@ -36,7 +36,7 @@ type otlpClient struct {
 	client   *http.Client
 }
 
-// newOTLPClient obeys the environment variables of OpenTelemetry for headers, certificates and compression.
+// newOTLPClient uses OpenTelemetry's environment variables for headers, certificates and compression.
 func newOTLPClient(endpoint string) (*otlpClient, error) {
 	headers, err := otlpHeaders()
 	if err != nil {
@@ -55,7 +55,7 @@ func newOTLPClient(endpoint string) (*otlpClient, error) {
 	return &otlpClient{endpoint, headers, compression == "gzip", &http.Client{Transport: transport, Timeout: otlpTimeout}}, nil
 }
 
-// otlpVariable is the value of a variable for traces or, if that is not set, for all signals.
+// otlpVariable returns the name and value of the variable for traces or, if that is not set, for all signals.
 func otlpVariable(name string) (variable, value string) {
 	for _, prefix := range []string{"OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"} {
 		if value := strings.TrimSpace(os.Getenv(prefix + name)); value != "" {
@@ -83,7 +83,7 @@ func otlpHeaders() (http.Header, error) {
 	return headers, nil
 }
 
-// otlpTLS is nil if the certificates of the system are enough.
+// otlpTLS returns nil if no certificates are set, so that the system's are used.
 func otlpTLS() (*tls.Config, error) {
 	variable, authorities := otlpVariable("CERTIFICATE")
 	certificateVariable, certificate := otlpVariable("CLIENT_CERTIFICATE")
@@ -158,14 +158,14 @@ func (c *otlpClient) UploadTraces(ctx context.Context, all []*spans.ResourceSpan
 	case err != nil:
 		return err
 	case response.StatusCode/100 != 2:
-		return fmt.Errorf("the collector answered %s: %s", response.Status, bytes.TrimSpace(text))
+		return fmt.Errorf("the collector responded with %s: %s", response.Status, bytes.TrimSpace(text))
 	case response.Header.Get("Content-Type") == "application/x-protobuf":
 		return partialSuccess(text)
 	}
 	return nil
 }
 
-// partialSuccess is an error if an ExportTraceServiceResponse says that spans were rejected, or has a warning.
+// partialSuccess returns an error if an ExportTraceServiceResponse reports rejected spans or has a warning.
 func partialSuccess(response []byte) error {
 	inner, _ := protoField(response, 1).([]byte)
 	rejected, _ := protoField(inner, 1).(uint64)
@@ -176,7 +176,7 @@ func partialSuccess(response []byte) error {
 	return fmt.Errorf("the collector rejected %d spans: %s", rejected, message)
 }
 
-// protoField is a field of an encoded message: a uint64, bytes, or nil if it is not there.
+// protoField returns a field of an encoded message: a uint64, bytes, or nil if it is missing.
 func protoField(message []byte, wanted protowire.Number) any {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)

@@ -158,8 +158,8 @@ func Rate(name string, readOnly bool, args json.RawMessage) (risk.Rating, string
 	return risk.Unknown, "This tool belongs to an MCP server, and its effect is unknown."
 }
 
-// Unreadable reports whether the rules could not read what a call does, such as a command whose name is only known at run
-// time. Tools of MCP servers have no rules.
+// Unreadable reports whether the rules could not parse a call, such as a command whose name is only known at run time.
+// Tools of MCP servers have no rules.
 func Unreadable(name string, r risk.Rating) bool {
 	_, ours := Find(name)
 	return ours && r == risk.Unknown

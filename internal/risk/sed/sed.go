@@ -1,4 +1,4 @@
-// Package sed reads scripts of sed, to find out whether they can do more than print.
+// Package sed parses sed scripts, to find out whether they do more than print.
 package sed
 
 import "strings"

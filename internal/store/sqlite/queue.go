@@ -39,7 +39,7 @@ func (db *DB) view(ctx context.Context, name string, fn func(tx) error) error {
 	return db.readers.read(ctx, func(c *conn) error { return fn(tx{c: c, db: db, queue: name, wrote: new(bool)}) })
 }
 
-// named is one of the queues.
+// named is a queue with a name.
 type named struct {
 	db   *DB
 	name string
