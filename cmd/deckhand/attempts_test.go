@@ -109,6 +109,46 @@ func TestAttempts(t *testing.T) {
 	p.keepsOne(l, id, first, other)
 }
 
+// Two people who keep different attempts at the same time do not lose both.
+func TestAttemptsKeptAtOnce(t *testing.T) {
+	t.Parallel()
+	needsCopies(t)
+	l := newLab(t, forkConfig)
+	p := l.person(t, "forker", obeys)
+	t.Cleanup(p.dropAll)
+	for range 5 {
+		id := p.begin(attemptsRepository)
+		p.follow(id, 0, agentIs("awaiting_user_input"))
+		started, err := p.client.StartAttempts(t.Context(), id, "", api.StartAttempts{Task: "$ true", Attempts: make([]api.AttemptSpec, 2)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		both := started.Sets[0].Attempts
+		done := make(chan error, len(both))
+		for _, a := range both {
+			go func() { done <- second(p.client.KeepAttempt(t.Context(), id, a.ConversationID)) }()
+		}
+		refused := 0
+		for range both {
+			switch err := <-done; {
+			case statusOf(err) == 404:
+				refused++
+			case err != nil:
+				t.Error(err)
+			}
+		}
+		left := 0
+		for _, a := range both {
+			if _, err := p.client.Conversation(t.Context(), a.ConversationID); err == nil {
+				left++
+			}
+		}
+		if refused != 1 || left != 1 {
+			t.Fatalf("%d requests were refused and %d attempts are left, wanted 1 of each", refused, left)
+		}
+	}
+}
+
 // keepsOne keeps the second of two attempts and checks that the first is deleted and the second is an ordinary conversation.
 func (p *person) keepsOne(l *lab, id string, first, other api.Attempt) {
 	t := p.t

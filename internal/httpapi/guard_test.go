@@ -62,6 +62,17 @@ func (r *rig) onHost(host, path string) answer {
 	return answer{res.StatusCode, string(b), res.Header}
 }
 
+// A frame without an origin gets the files of the page, and nothing else.
+func TestFilesForAFrame(t *testing.T) {
+	r := newRig(t, tune{})
+	if got := r.do("GET", "/ui/diagram.js", "", "Origin", "null").status; got == http.StatusForbidden {
+		t.Errorf("the script of diagrams gets %d", got)
+	}
+	r.do("GET", "/api/me", "", "Origin", "null").want(t, http.StatusForbidden)
+	r.do("POST", "/ui/diagram.js", "", "Origin", "null").want(t, http.StatusForbidden)
+	r.do("GET", "/ui/diagram.js", "", "Origin", "http://evil.test").want(t, http.StatusForbidden)
+}
+
 // A foreign web page can send requests, with any key it stole and any
 // cookie the browser has; it says so in Origin.
 func TestOrigins(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"deckhand/api"
@@ -51,6 +52,9 @@ func (s *Service) Keep(ctx context.Context, user string, from, id session.ID) (d
 	err = s.Store.Update(ctx, func(tx queue.Tx) error {
 		others = nil
 		items, err := tx.Page(string(from), math.MaxInt64, Max)
+		if err == nil && !slices.ContainsFunc(items, func(it queue.Item) bool { a := attemptOf(it); return a.ID == id && a.State != Deleting }) {
+			return noAttempt() // another one was kept at the same time
+		}
 		for _, it := range items {
 			a := attemptOf(it)
 			switch {

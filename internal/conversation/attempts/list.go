@@ -100,6 +100,7 @@ func (s *Service) describe(ctx context.Context, a Attempt, model string, masker 
 	}
 	if a.Test != "" {
 		out.Test = a.tested(did, st)
+		out.Test.Output = masker.String(out.Test.Output) // a secret may be newer than the result
 	}
 	return out, true, nil
 }

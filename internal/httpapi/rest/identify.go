@@ -50,7 +50,7 @@ func (g *Guard) Admit(h http.Header, r *http.Request) *Fault {
 			"Host name not allowed. The operator can allow it with --allow-host.")
 	}
 	origins := r.Header["Origin"]
-	if len(origins) == 0 {
+	if len(origins) == 0 || publicFile(r) {
 		return nil
 	}
 	if !g.originAllowed(r, origins) {
@@ -63,6 +63,12 @@ func (g *Guard) Admit(h http.Header, r *http.Request) *Fault {
 		h["Access-Control-Expose-Headers"] = []string{"X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Idempotency-Replayed, Deckhand-Event-Version, " + ignoredHeader}
 	}
 	return nil
+}
+
+// publicFile reports a request for a file of the page by a frame without an origin, as the one that draws diagrams.
+// These files are the same for everyone, and the response allows no foreign page to read them.
+func publicFile(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Origin") == "null" && strings.HasPrefix(r.URL.Path, "/ui/")
 }
 
 // Preflight answers a browser that asks, for a page of an allowed origin, whether it may ask.

@@ -20,9 +20,7 @@ import (
 func TestSilence(t *testing.T) {
 	for name, begin := range map[string]string{"before": "", "within": "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"I\"}}]}\n\n"} {
 		t.Run(name, func(t *testing.T) {
-			left := make(chan struct{})
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				defer close(left)
 				_, _ = io.Copy(io.Discard, r.Body)
 				if begin != "" {
 					w.Header().Set("Content-Type", "text/event-stream")
@@ -37,7 +35,7 @@ func TestSilence(t *testing.T) {
 			if !errors.As(err, &e) || !e.Retry() || e.Began != (begin != "") || !strings.Contains(e.Message, "sent no data for 50ms") {
 				t.Errorf("%v", err)
 			}
-			<-left // the server is told
+			s.Close() // waits until the server is told
 		})
 	}
 }

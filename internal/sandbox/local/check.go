@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -87,25 +86,17 @@ func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
 	return append(found, trial)
 }
 
-// busyTries is how often a runner is started that was just unpacked: a process that is being forked elsewhere
-// may still have the file open for writing.
-const busyTries = 100
-
-// Possible is the quick part of Check, for a server that starts: whether the
-// machine lets us have namespaces at all. It takes as long as starting a program.
+// Possible is the quick part of Check: whether the machine has namespaces at all. It takes as long as starting a program.
 func (d *Driver) Possible() error {
 	for _, f := range []sandbox.Finding{checkNamespaces(), checkFilter()} {
 		if f.Fatal {
 			return fmt.Errorf("%s: %s. %s", f.What, f.Found, f.Fix)
 		}
 	}
-	var err error
-	for range busyTries {
-		cmd := &exec.Cmd{Path: "/proc/self/fd/" + strconv.Itoa(int(d.runner.Fd())), Args: []string{"runner", "version"}, Dir: "/", SysProcAttr: launcher.Attributes(launcher.Order{})}
-		if err = cmd.Run(); !errors.Is(err, unix.ETXTBSY) {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
+	err := error(unix.ETXTBSY) // until no process that is being forked has a new runner open for writing
+	for tries := 0; errors.Is(err, unix.ETXTBSY) && tries < 1000; tries++ {
+		cmd := exec.Cmd{Path: "/proc/self/fd/" + strconv.Itoa(int(d.runner.Fd())), Args: []string{"runner", "version"}, Dir: "/", SysProcAttr: launcher.Attributes(launcher.Order{})}
+		err = cmd.Run()
 	}
 	if err != nil {
 		return fmt.Errorf("cannot start a process in new namespaces: %w. %s", err, advice(err))
