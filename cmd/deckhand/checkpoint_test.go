@@ -259,7 +259,7 @@ func TestCheckpointsByDriver(t *testing.T) {
 				t.Errorf("restored: %s", got)
 			}
 			kill(process)
-			b, process = spawn(t, b.dir, args...)
+			b, _ = spawn(t, b.dir, args...)
 			if r, err := b.client.UndoRestore(t.Context(), id); err != nil || !r.CanRedo {
 				t.Fatalf("%+v, %v", r, err)
 			}

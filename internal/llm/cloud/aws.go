@@ -28,7 +28,7 @@ func ParseAWS(text string) (*AWS, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		var fields map[string]any
 		if json.Unmarshal([]byte(text), &fields) != nil {
-			return nil, errors.New("The AWS credentials are not valid JSON.")
+			return nil, errors.New("the AWS credentials are not valid JSON")
 		}
 		for name, v := range fields {
 			s, _ := v.(string)
@@ -53,7 +53,7 @@ func ParseAWS(text string) (*AWS, error) {
 	case a.AccessKeyID == "" && a.SecretAccessKey == "":
 		return nil, nil
 	case a.AccessKeyID == "" || a.SecretAccessKey == "":
-		return nil, errors.New("AWS credentials need both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.")
+		return nil, errors.New("AWS credentials need both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	}
 	return a, nil
 }

@@ -49,21 +49,21 @@ func ParseServiceAccount(text string) (*ServiceAccount, error) {
 		TokenURI string `json:"token_uri"`
 	}
 	if json.Unmarshal([]byte(text), &file) != nil {
-		return nil, errors.New("The key file of the service account is not valid JSON.")
+		return nil, errors.New("the key file of the service account is not valid JSON")
 	}
 	if file.Type != "service_account" || file.Email == "" || file.Key == "" {
-		return nil, errors.New("The JSON is not the key file of a service account: create a key of the type JSON for a service account in Google Cloud.")
+		return nil, errors.New("the JSON is not the key file of a service account: create a key of the type JSON for a service account in Google Cloud")
 	}
 	a := &ServiceAccount{Project: file.Project, email: file.Email, keyID: file.KeyID, tokens: file.TokenURI, id: sha256.Sum256([]byte(text))}
 	if a.tokens == "" {
 		a.tokens = googleTokens
 	}
 	if u, err := url.Parse(a.tokens); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, errors.New("The token_uri in the key file of the service account is not a URL.")
+		return nil, errors.New("the token_uri in the key file of the service account is not a URL")
 	}
 	block, _ := pem.Decode([]byte(file.Key))
 	if block == nil {
-		return nil, errors.New("The private_key in the key file of the service account is not in PEM format.")
+		return nil, errors.New("the private_key in the key file of the service account is not in PEM format")
 	}
 	if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
 		a.key, _ = key.(*rsa.PrivateKey)
@@ -71,7 +71,7 @@ func ParseServiceAccount(text string) (*ServiceAccount, error) {
 		a.key = key
 	}
 	if a.key == nil {
-		return nil, errors.New("The private_key in the key file of the service account is not an RSA key.")
+		return nil, errors.New("the private_key in the key file of the service account is not an RSA key")
 	}
 	return a, nil
 }

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"errors"
 	"net/url"
 	"regexp"
 	"strings"
@@ -20,14 +21,23 @@ func CheckKey(provider, key string) (string, error) {
 	case "bedrock":
 		a, err := cloud.ParseAWS(key)
 		if a == nil || err != nil {
-			return key, err
+			return key, sentence(err)
 		}
 		return a.Line(), nil
 	case "vertexai":
 		_, err := cloud.ParseServiceAccount(key)
-		return key, err
+		return key, sentence(err)
 	}
 	return key, nil
+}
+
+// sentence turns an error into a message for the user.
+func sentence(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	return errors.New(strings.ToUpper(text[:1]) + text[1:] + ".")
 }
 
 // claude reports whether a model in a cloud is one of Anthropic's.
@@ -48,7 +58,7 @@ func (w way) bedrock(c llm.Config, info llm.Info, o openai.Options) (llm.Model, 
 	}
 	credentials, err := cloud.ParseAWS(c.APIKey)
 	if err != nil {
-		return nil, &llm.UnavailableError{Model: c.Model, Reason: err.Error()}
+		return nil, &llm.UnavailableError{Model: c.Model, Reason: err.Error() + "."}
 	}
 	region := cloud.Region(u)
 	if region == "" && credentials != nil {
@@ -79,7 +89,7 @@ func (w way) vertex(c llm.Config, info llm.Info, o openai.Options, tokens *cloud
 	}
 	account, err := cloud.ParseServiceAccount(c.APIKey)
 	if err != nil {
-		return nil, &llm.UnavailableError{Model: c.Model, Reason: err.Error()}
+		return nil, &llm.UnavailableError{Model: c.Model, Reason: err.Error() + "."}
 	}
 	place := cloud.FindPlace(u, account)
 	c.Client, c.APIKey = tokens.Vertex(c.Client, account, c.APIKey), ""
