@@ -1,6 +1,6 @@
 // Formats messages for sending.
 
-/** sentText removes leading blank lines and trailing white space from a message. It keeps the indentation of the first line, which may be code. */
+/** sentText removes leading blank lines and trailing white space from a message. The indentation of the first line stays. */
 export const sentText = (text: string) => text.replace(/^(?:[^\S\n]*\n)+/, "").trimEnd();
 
 /** mentionOf returns the mention of a path, in quotes if the path contains spaces or other characters that would end the mention. */

@@ -21,7 +21,7 @@ const dropped = 1000;
 /** States outside of turns. In others, a message is queued until the agent reads it. */
 const resting = new Set(["loading", "ready", "awaiting_user_input", "finished", "error", "rejected", "stopped"]);
 
-/** The comparison shown in the compare view: from the files of another conversation ("" is this one) to the files of this one. Event 0 is now. */
+/** The comparison of the compare view: from the files of another conversation ("" is this one) to the files of this one. Event 0 is now. */
 export interface Comparing {
   event: number;
   other: string;

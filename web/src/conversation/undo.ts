@@ -9,7 +9,7 @@ import * as routes from "./routes";
 /** The maximum number of pages to read to find the last turn. */
 const mostPages = 50;
 
-/** restoreTo restores to before the first of the given messages. If the conversation is restored, their text is put into the message box, unless that has text. */
+/** restoreTo restores to before the first of the messages. With the conversation, their text goes to the message box if that is empty. */
 export async function restoreTo(conversation: OpenConversation, messages: Item[], what: routes.Restoring): Promise<void> {
   const [first] = messages;
   if (!first) return;

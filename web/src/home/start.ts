@@ -42,7 +42,7 @@ export async function start(task: Task, withFiles: (text: string, paths: string[
   return id;
 }
 
-/** prepare creates a conversation with its files, model and budget. It returns the ID and the text of the task, without sending the task. */
+/** prepare creates a conversation with its files, model and budget. It returns the ID and the text of the task, and does not send it. */
 export async function prepare(task: Task, withFiles: (text: string, paths: string[]) => string): Promise<{ id: string; text: string }> {
   const files = task.attachments.filter((a) => !a.image);
   const id = await create(bodyOf(task));
