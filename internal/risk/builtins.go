@@ -11,20 +11,22 @@ import (
 // commands are understood are the dangerous ones.
 var builtins = map[string]rule{
 	"echo : true false pwd type times dirs help exit return break continue shift disown caller sleep": always(Low, "It only prints text."),
-	"jobs":               jobsRule,
-	"test [":             tests,
-	"printf":             printfRule,
-	"read":               readRule,
-	"unset":              unsetRule,
-	"cd pushd":           cdRule,
-	"popd":               always(Low, "It changes the working folder."),
-	"set":                setRule,
-	"shopt umask ulimit": always(Medium, "It changes shell options."),
-	"wait getopts fg bg": always(Medium, "It acts on the shell's own jobs or variables."),
-	"history":            historyRule,
-	"alias":              aliasRule,
-	"unalias":            always(Medium, "It changes how the shell resolves names."),
-	"hash enable":        hashRule,
+	"jobs":                           jobsRule,
+	"test [":                         tests,
+	"printf":                         printfRule,
+	"read":                           readRule,
+	"unset":                          unsetRule,
+	"export":                         declareRule(true),
+	"declare typeset local readonly": declareRule(false),
+	"cd pushd":                       cdRule,
+	"popd":                           always(Low, "It changes the working folder."),
+	"set":                            setRule,
+	"shopt umask ulimit":             always(Medium, "It changes shell options."),
+	"wait getopts fg bg":             always(Medium, "It acts on the shell's own jobs or variables."),
+	"history":                        historyRule,
+	"alias":                          aliasRule,
+	"unalias":                        always(Medium, "It changes how the shell resolves names."),
+	"hash enable":                    hashRule,
 	"bind complete compgen compopt mapfile readarray": always(Unknown, "It can make the shell run something later."),
 	"trap":     trapRule,
 	"eval":     evalRule,
@@ -68,18 +70,36 @@ func tests(c command, args []arg) {
 	}
 }
 
+// countsBytes matches the conversion %n, which stores the number of bytes printed so far in a variable.
+var countsBytes = regexp.MustCompile(`%[^a-zA-Z%(]*[hlLjtzq]*n`)
+
 func printfRule(c command, args []arg) {
 	c.add(Low, "It only prints text.")
 	if len(args) == 0 {
 		return
 	}
+	format := 0
 	switch first := args[0]; {
 	case strings.HasPrefix(first.text, "-v") && len(first.text) > 2:
 		c.name(arg{text: first.text[2:], known: first.known})
+		format = 1
 	case first.text == "-v" && len(args) > 1:
 		c.name(args[1])
+		format = 2
 	case strings.HasPrefix(first.text, hole), !first.known && strings.HasPrefix(first.text, "{"):
 		c.add(Medium, "What it prints, or where to, is only known at run time.")
+	}
+	if format < len(args) && args[format].text == "--" {
+		format++
+	}
+	if format+1 >= len(args) { // nothing for a conversion to use
+		return
+	}
+	switch f := args[format]; {
+	case !f.plain():
+		c.add(Medium, "What it prints, or where to, is only known at run time.")
+	case countsBytes.MatchString(strings.ReplaceAll(f.text, "%%", "")):
+		c.add(Unknown, "It sets a variable in a way that cannot be analyzed.")
 	}
 }
 

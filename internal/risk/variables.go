@@ -11,7 +11,7 @@ import (
 // assigns rates the assignments of a simple command.
 func (j *judge) assigns(c *syntax.CallExpr) {
 	for _, a := range c.Assigns {
-		j.assignment(a, len(c.Args) > 0)
+		j.assignment(a, len(c.Args) > 0, false)
 	}
 }
 
@@ -23,37 +23,81 @@ func (j *judge) declare(d *syntax.DeclClause) {
 		case a.Name != nil && a.Value == nil && a.Array == nil && a.Naked: // export NAME
 			j.assigned(a.Name.Value, exported, "")
 		case a.Name != nil:
-			j.assignment(a, exported)
+			j.assignment(a, exported, true)
 		case a.Value != nil:
-			w := evaluate(a.Value)
-			switch {
-			case !w.plain():
-				j.add(Unknown, "It declares a variable whose name is only known at run time.")
-			case strings.ContainsAny(w.text, "nf") && strings.HasPrefix(w.text, "-"):
-				j.add(Unknown, "It declares a reference or a function.")
-			case strings.ContainsRune(w.text, 'i') && strings.HasPrefix(w.text, "-"):
-				j.add(Unknown, "It declares a variable whose value the shell evaluates on each assignment.")
-			case strings.ContainsRune(w.text, 'x') && strings.HasPrefix(w.text, "-"):
-				exported = true
-			}
+			exported = j.declareWord(evaluate(a.Value), exported)
 		}
 	}
 	j.add(Low, "It declares variables.")
 }
 
-func (j *judge) assignment(a *syntax.Assign, exported bool) {
+// declareRule rates export, declare and their kind where the parser sees a simple command: "export" or command export.
+func declareRule(exported bool) rule {
+	return func(c command, args []arg) {
+		exported := exported
+		for _, a := range args {
+			exported = c.declareWord(a, exported)
+		}
+		c.add(Low, "It declares variables.")
+	}
+}
+
+// declareWord rates one argument of export, declare and their kind: an option, NAME or NAME=value. It reports whether
+// the variables after it are exported.
+func (j *judge) declareWord(w arg, exported bool) bool {
+	if !w.plain() {
+		j.add(Unknown, "It declares a variable whose name is only known at run time.")
+	}
+	if strings.HasPrefix(w.text, "-") || strings.HasPrefix(w.text, "+") {
+		switch {
+		case strings.ContainsAny(w.text, "nf"):
+			j.add(Unknown, "It declares a reference or a function.")
+		case strings.ContainsRune(w.text, 'i'):
+			j.add(Unknown, "It declares a variable whose value the shell evaluates on each assignment.")
+		}
+		return exported || strings.ContainsRune(w.text, 'x')
+	}
+	name, value, _ := strings.Cut(w.text, "=")
+	name = strings.TrimSuffix(name, "+")
+	if !identifier.MatchString(name) { // the shell evaluates the index of a[…]
+		j.add(Unknown, "It sets a variable in a way that cannot be analyzed.")
+		return exported
+	}
+	j.value(value, true)
+	j.assigned(name, exported, value)
+	return exported
+}
+
+func (j *judge) assignment(a *syntax.Assign, exported, declared bool) {
 	value := ""
 	if a.Value != nil {
-		w := evaluate(a.Value)
-		value = w.text
-		if holdsCommand(value) {
-			j.add(Unknown, "It stores text that contains a command.")
-		}
+		value = evaluate(a.Value).text
+		j.value(value, declared)
 	}
 	if a.Index != nil {
 		j.arithmetic(a.Index)
 	}
+	if a.Array != nil {
+		for _, e := range a.Array.Elems {
+			if e.Index != nil {
+				j.arithmetic(e.Index)
+			}
+			if e.Value != nil {
+				j.value(evaluate(e.Value).text, false)
+			}
+		}
+	}
 	j.assigned(a.Name.Value, exported, value)
+}
+
+// value rates the text that a variable gets. declare -a parses a text in parentheses as the elements of an array.
+func (j *judge) value(text string, declared bool) {
+	if holdsCommand(text) {
+		j.add(Unknown, "It stores text that contains a command.")
+	}
+	if declared && strings.HasPrefix(text, "(") {
+		j.add(Unknown, "It sets a variable in a way that cannot be analyzed.")
+	}
 }
 
 // holdsCommand reports text that runs something where the shell evaluates it again.
