@@ -62,12 +62,21 @@ func CloneURL(c session.Created, s settings.Settings) (string, error) {
 // Template has git init copy the co-author hook into new repositories, and our program git found first.
 func Template(env map[string]string) {
 	env[sandbox.PathFirst] = checkout.Programs
+	configure(env, "init.templateDir", checkout.Template)
+}
+
+// ProtectBare makes git in a sandbox ignore a bare repository that it is not explicitly told to use. A project can contain
+// one in an ordinary folder, with a configuration that runs programs.
+func ProtectBare(env map[string]string) { configure(env, "safe.bareRepository", "explicit") }
+
+// configure adds a setting of git to an environment, after the settings that are already there.
+func configure(env map[string]string, key, value string) {
 	n, err := strconv.Atoi(env["GIT_CONFIG_COUNT"])
 	if err != nil || n < 0 {
 		n = 0
 	}
 	at := strconv.Itoa(n)
-	env["GIT_CONFIG_KEY_"+at], env["GIT_CONFIG_VALUE_"+at] = "init.templateDir", checkout.Template
+	env["GIT_CONFIG_KEY_"+at], env["GIT_CONFIG_VALUE_"+at] = key, value
 	env["GIT_CONFIG_COUNT"] = strconv.Itoa(n + 1)
 }
 

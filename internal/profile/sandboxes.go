@@ -30,6 +30,7 @@ type SandboxConfig struct {
 func Sandboxes(c SandboxConfig) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
 	all := c.Settings
 	environment := func(env map[string]string, s settings.Settings) map[string]string {
+		gitaccess.ProtectBare(env)
 		if !c.Gate { // without a sandbox there is no proxy either: git goes where it always went
 			return env
 		}
