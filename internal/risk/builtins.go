@@ -19,7 +19,7 @@ var builtins = map[string]rule{
 	"export":                         declareRule(true),
 	"declare typeset local readonly": declareRule(false),
 	"cd pushd":                       cdRule,
-	"popd":                           always(Low, "It changes the working folder."),
+	"popd":                           popdRule,
 	"set":                            setRule,
 	"shopt umask ulimit":             always(Medium, "It changes shell options."),
 	"wait getopts fg bg":             always(Medium, "It acts on the shell's own jobs or variables."),
@@ -135,12 +135,20 @@ func unsetRule(c command, args []arg) {
 	}
 }
 
+// anyDirectory matches the names that cd and pushd take from their history: -, +1 and -1.
+var anyDirectory = regexp.MustCompile(`^(-|[-+][0-9]+)$`)
+
+func popdRule(c command, _ []arg) {
+	c.add(Low, "It changes the working folder.")
+	c.away = true
+}
+
 func cdRule(c command, args []arg) {
 	c.add(Low, "It changes the working folder.")
-	if ops := operands(args); len(ops) == 1 && ops[0].plain() {
+	if ops := operands(args); len(ops) == 1 && ops[0].plain() && !anyDirectory.MatchString(ops[0].text) {
 		c.dir = c.at(ops[0].text)
 	} else {
-		c.dir = ""
+		c.dir, c.away = "", true
 	}
 }
 

@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -9,7 +10,7 @@ import (
 // the project. The sandbox contains that code, and changes to it are rated separately. Asking about each of these commands
 // would train users to approve without reading.
 //
-// subs are the subcommands or targets; without any, operands are files. scripts are the subcommands that are followed by
+// subs are the subcommands; without any, operands are files, or targets of make. scripts are the subcommands that are followed by
 // the name of a script. bare allows the command without a subcommand.
 var everyday = map[string]struct {
 	subs, scripts, flags string
@@ -20,22 +21,61 @@ var everyday = map[string]struct {
 	"cargo": {subs: "test build check clippy", flags: "-q --quiet -v --verbose --release --workspace --all --all-targets --all-features --no-default-features --features " +
 		"--lib --bins --tests --test --locked --offline --frozen -p --package --no-run"},
 	"pytest": {flags: "-q -v -vv -x -s -k -m -l --lf --ff --tb --maxfail --quiet --verbose --exitfirst", bare: true},
-	"make":   {subs: everydayScripts, flags: "-j -s -k -B --silent --keep-going", bare: true},
+	"make":   {flags: "-j -s -k -B --silent --keep-going", bare: true},
 }
 
 // everydayScripts are common names of scripts and targets that only build or test.
 const everydayScripts = "all build check compile coverage lint test tests test-short typecheck type-check unit vet"
 
-// listed reports whether a word is one of the names. A suffix after a colon is ignored, as in test:unit.
-func listed(a arg, names string) bool {
-	word, _, _ := strings.Cut(a.text, ":")
-	return slices.Contains(strings.Fields(names), word)
+// everydaySuffixes are the parts that may follow a colon in the name of a script, in addition to everydayScripts.
+const everydaySuffixes = "ci dev development e2e fast integration prod production short types"
+
+// goValued are the options of go that take the next argument as their value.
+const goValued = "-count -run -skip -bench -benchtime -timeout -parallel -p -tags -shuffle"
+
+// listed reports whether a word is one of the names.
+func listed(a arg, names string) bool { return slices.Contains(strings.Fields(names), a.text) }
+
+// isScript reports whether a word is a common name of a script that only builds or tests, as in test:unit.
+func isScript(a arg) bool {
+	name, suffixes, _ := strings.Cut(a.text, ":")
+	if !listed(arg{text: name}, everydayScripts) {
+		return false
+	}
+	for suffix := range strings.SplitSeq(suffixes, ":") {
+		if suffix != "" && !listed(arg{text: suffix}, everydayScripts+" "+everydaySuffixes) {
+			return false
+		}
+	}
+	return true
 }
 
-// daily returns a rule that rates everyday uses of a program as Low, and applies r to all others.
+// workspace is the project's folder in a sandbox.
+const workspace = "/workspace"
+
+// leaves reports whether a path is or may be outside the workspace.
+func (j *judge) leaves(name string) bool {
+	name = j.at(name)
+	if strings.HasPrefix(name, "/") {
+		return name != workspace && !strings.HasPrefix(name, workspace+"/")
+	}
+	return strings.HasPrefix(name, "~") || name == ".." || strings.HasPrefix(name, "../")
+}
+
+// remotePackage reports whether go may look up a package or module on the network, which reveals its name. Go does so only
+// for names that begin with a host.
+func remotePackage(name string) bool {
+	if path.IsAbs(name) || name == "." || name == ".." || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") {
+		return false
+	}
+	host, _, below := strings.Cut(name, "/")
+	return strings.Contains(name, "@") || strings.Contains(host, ".") && (below || !strings.HasSuffix(name, ".go"))
+}
+
+// daily returns a rule that rates everyday uses of a program in the workspace as Low, and applies r to all others.
 func daily(name string, r rule) rule {
 	return func(c command, args []arg) {
-		if isEveryday(name, args) {
+		if c.isEveryday(name, args) {
 			c.add(Low, "It builds or tests the project.")
 			return
 		}
@@ -43,29 +83,40 @@ func daily(name string, r rule) rule {
 	}
 }
 
-func isEveryday(name string, args []arg) bool {
+func (c command) isEveryday(name string, args []arg) bool {
+	if c.away || c.leaves(".") {
+		return false
+	}
 	use := everyday[name]
 	var ops []arg
-	for _, a := range args {
+	for i, a := range args {
 		flag, _, _ := strings.Cut(a.text, "=")
 		switch {
 		case !a.known || a.glob && !safeGlob(a.text):
 			return false
+		case name == "go" && i > 0 && listed(args[i-1], goValued) && !strings.HasPrefix(a.text, "-"): // the value of an option
 		case !strings.HasPrefix(a.text, "-"):
 			ops = append(ops, a)
+		case name == "go" && i > 0 && listed(args[i-1], goValued):
+			return false
 		case !slices.Contains(strings.Fields(use.flags), flag) && !slices.Contains(strings.Fields(use.flags), strings.TrimRight(flag, "0123456789")):
 			return false
 		}
 	}
+	outside := func(a arg) bool {
+		return c.leaves(a.text) || name == "go" && remotePackage(a.text) || name == "pytest" && strings.HasPrefix(a.text, "@")
+	}
 	switch {
 	case len(ops) == 0:
 		return use.bare
+	case slices.ContainsFunc(ops, outside):
+		return false
 	case name == "make":
-		return !slices.ContainsFunc(ops, func(a arg) bool { return !listed(a, use.subs) && strings.Trim(a.text, "0123456789") != "" })
+		return !slices.ContainsFunc(ops, func(a arg) bool { return !isScript(a) && strings.Trim(a.text, "0123456789") != "" })
 	case use.subs == "":
 		return true
 	case listed(ops[0], use.scripts):
-		return len(ops) == 2 && listed(ops[1], everydayScripts)
+		return len(ops) == 2 && isScript(ops[1])
 	case use.scripts != "":
 		return len(ops) == 1 && listed(ops[0], use.subs)
 	}

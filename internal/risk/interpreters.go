@@ -104,7 +104,7 @@ func pythonRule(c command, args []arg) {
 		return
 	}
 	// A file of that name in the working folder comes before Python's own.
-	if args[1].text == "pytest" && isEveryday("pytest", args[2:]) {
+	if args[1].text == "pytest" && c.isEveryday("pytest", args[2:]) {
 		c.add(Low, "It builds or tests the project.")
 		return
 	}

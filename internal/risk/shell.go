@@ -39,6 +39,8 @@ type judge struct {
 	verdict
 	// dir is where relative names lead after the cd commands so far, as far as is known.
 	dir string
+	// away is set after a cd command whose target is not known.
+	away bool
 	// within counts the commands given as text around this one.
 	within int
 	// left is how many more commands are looked at.
@@ -67,7 +69,7 @@ func (j *judge) script(command string) {
 
 // inner rates a command that is given to another one as text.
 func (j *judge) inner(command string) {
-	k := &judge{dir: j.dir, within: j.within + 1, left: j.left}
+	k := &judge{dir: j.dir, away: j.away, within: j.within + 1, left: j.left}
 	k.script(command)
 	if k.reason != "" {
 		j.add(k.rating, k.reason)

@@ -80,6 +80,9 @@ func envRule(c command, args []arg) {
 		return
 	}
 	c.add(Low, "It only prints text.")
+	if anyOf(args, "C", "--chdir") {
+		c.add(Medium, "It runs another program in another folder.")
+	}
 	for len(rest) > 0 {
 		name, value, sets := strings.Cut(rest[0].text, "=")
 		if !sets {
