@@ -141,13 +141,23 @@ func (c command) gitConfig(args []arg) (low bool) {
 	if !opaque(args) && (anyOf(args, "l", "--list", "--get", "--get-all") && !anyOf(args, "e", "--edit", "--add", "--unset", "--replace-all", "--file") || len(args) == 1 && len(ops) == 1 && ops[0].plain()) {
 		return true
 	}
-	for _, a := range ops {
-		section, _, _ := strings.Cut(strings.ToLower(a.text), ".")
-		if slices.Contains([]string{"user", "init", "color", "pull", "push", "fetch", "merge", "rebase", "advice"}, section) && strings.Contains(a.text, ".") && !strings.Contains(a.text, "tool") {
-			c.add(Medium, "It changes git's settings.")
-			return false
-		}
+	if len(ops) > 0 && ops[0].plain() && slices.Contains([]string{"get", "set", "unset"}, ops[0].text) { // the subcommands of newer versions
+		ops = ops[1:]
+	}
+	if len(ops) > 0 && ops[0].plain() && harmlessSetting(ops[0].text) && !anyOf(args, "ef", "--edit", "--file", "--blob", "--rename-section") {
+		c.add(Medium, "It changes git's settings.")
+		return false
 	}
 	c.add(High, "It changes git's settings, which can make git run other programs.")
 	return false
+}
+
+// harmlessSetting reports whether a setting of git makes it run no other program. Settings of three parts name drivers,
+// tools and addresses.
+func harmlessSetting(name string) bool {
+	section, key, _ := strings.Cut(strings.ToLower(name), ".")
+	if strings.Contains(key, ".") || strings.Contains(key, "tool") || key == "templatedir" {
+		return section == "color" && key != ""
+	}
+	return key != "" && slices.Contains([]string{"user", "init", "color", "pull", "push", "fetch", "merge", "rebase", "advice"}, section)
 }
