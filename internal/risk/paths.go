@@ -2,6 +2,7 @@ package risk
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -22,7 +23,17 @@ var sensitiveNames = []string{
 var systemFolders = []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin", "srv", "sys", "usr", "var"}
 
 // secretNames are files that contain credentials.
-var secretNames = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".docker", "id_rsa", "id_ed25519", "id_ecdsa", "shadow", "environ", ".env", "credentials", ".pgpass"}
+var secretNames = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".docker", "id_rsa", "id_ed25519", "id_ecdsa", "shadow", "gshadow", "environ", ".env", "credentials", ".pgpass",
+	"service-account.json", "service_account.json", "credentials.json"}
+
+// secretFile matches other names of files that contain credentials, in lower case: keys, .env.production, and gh's tokens.
+var secretFile = regexp.MustCompile(`(\.pem|\.key|^\.env\..+|^id_(rsa|dsa|ecdsa|ed25519)[._-].+|^service[-_]account.*\.json|^client_secret.*\.json)$`)
+
+// publicFile matches names that secretFile would match, of files without credentials.
+var publicFile = regexp.MustCompile(`(^\.env\.(.*\.)?(example|sample|template|dist)|\.pub)$`)
+
+// copySuffix matches what editors and tools append to the name of a copy.
+var copySuffix = regexp.MustCompile(`(~|-|\.(bak|backup|old|orig|save|swp))$`)
 
 // harmlessFiles take everything and keep nothing.
 var harmlessFiles = []string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd/1", "/dev/fd/2"}
@@ -57,11 +68,19 @@ func harmlessBelow(top, rest string) bool {
 	return top == "var" && strings.HasPrefix(rest, "tmp/") || top == "dev" && strings.HasPrefix(rest, "shm/")
 }
 
-// secrets reports whether a path holds credentials.
+// secrets reports whether a path holds credentials. The path may follow a git revision: HEAD:.env.
 func secrets(name string) bool {
-	return slices.ContainsFunc(strings.Split(strings.ToLower(path.Clean(name)), "/"), func(p string) bool {
-		return slices.Contains(secretNames, p) || strings.HasSuffix(p, ".pem") || strings.HasSuffix(p, ".key")
-	})
+	parts := strings.FieldsFunc(strings.ToLower(path.Clean(name)), func(r rune) bool { return r == '/' || r == ':' })
+	for i, p := range parts {
+		if p == "gh" && i > 0 && parts[i-1] == ".config" || p == "hosts.yml" && i > 0 && parts[i-1] == "gh" {
+			return true
+		}
+		p = copySuffix.ReplaceAllString(p, "")
+		if slices.Contains(secretNames, p) || secretFile.MatchString(p) && !publicFile.MatchString(p) {
+			return true
+		}
+	}
+	return false
 }
 
 // at is where a name leads from the folder that cd went to.
