@@ -1,9 +1,10 @@
 package risk
 
 import (
-	"path"
 	"slices"
 	"strings"
+
+	"deckhand/internal/risk/names"
 )
 
 // everyday are common build and test commands, with the options that affect only what is tested and shown. They run code of
@@ -24,31 +25,11 @@ var everyday = map[string]struct {
 	"make":   {flags: "-j -s -k -B --silent --keep-going", bare: true},
 }
 
-// everydayScripts are common names of scripts and targets that only build or test.
-const everydayScripts = "all build check compile coverage lint test tests test-short typecheck type-check unit vet"
-
-// everydaySuffixes are the parts that may follow a colon in the name of a script, in addition to everydayScripts.
-const everydaySuffixes = "ci dev development e2e fast integration prod production short types"
-
 // goValued are the options of go that take the next argument as their value.
 const goValued = "-count -run -skip -bench -benchtime -timeout -parallel -p -tags -shuffle"
 
 // listed reports whether a word is one of the names.
 func listed(a arg, names string) bool { return slices.Contains(strings.Fields(names), a.text) }
-
-// isScript reports whether a word is a common name of a script that only builds or tests, as in test:unit.
-func isScript(a arg) bool {
-	name, suffixes, _ := strings.Cut(a.text, ":")
-	if !listed(arg{text: name}, everydayScripts) {
-		return false
-	}
-	for suffix := range strings.SplitSeq(suffixes, ":") {
-		if suffix != "" && !listed(arg{text: suffix}, everydayScripts+" "+everydaySuffixes) {
-			return false
-		}
-	}
-	return true
-}
 
 // workspace is the project's folder in a sandbox.
 const workspace = "/workspace"
@@ -60,16 +41,6 @@ func (j *judge) leaves(name string) bool {
 		return name != workspace && !strings.HasPrefix(name, workspace+"/")
 	}
 	return strings.HasPrefix(name, "~") || name == ".." || strings.HasPrefix(name, "../")
-}
-
-// remotePackage reports whether go may look up a package or module on the network, which reveals its name. Go does so only
-// for names that begin with a host.
-func remotePackage(name string) bool {
-	if path.IsAbs(name) || name == "." || name == ".." || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") {
-		return false
-	}
-	host, _, below := strings.Cut(name, "/")
-	return strings.Contains(name, "@") || strings.Contains(host, ".") && (below || !strings.HasSuffix(name, ".go"))
 }
 
 // daily returns a rule that rates everyday uses of a program in the workspace as Low, and applies r to all others.
@@ -104,7 +75,7 @@ func (c command) isEveryday(name string, args []arg) bool {
 		}
 	}
 	outside := func(a arg) bool {
-		return c.leaves(a.text) || name == "go" && remotePackage(a.text) || name == "pytest" && strings.HasPrefix(a.text, "@")
+		return c.leaves(a.text) || name == "go" && names.RemotePackage(a.text) || name == "pytest" && strings.HasPrefix(a.text, "@")
 	}
 	switch {
 	case len(ops) == 0:
@@ -112,11 +83,11 @@ func (c command) isEveryday(name string, args []arg) bool {
 	case slices.ContainsFunc(ops, outside):
 		return false
 	case name == "make":
-		return !slices.ContainsFunc(ops, func(a arg) bool { return !isScript(a) && strings.Trim(a.text, "0123456789") != "" })
+		return !slices.ContainsFunc(ops, func(a arg) bool { return !names.Script(a.text) && strings.Trim(a.text, "0123456789") != "" })
 	case use.subs == "":
 		return true
 	case listed(ops[0], use.scripts):
-		return len(ops) == 2 && isScript(ops[1])
+		return len(ops) == 2 && names.Script(ops[1].text)
 	case use.scripts != "":
 		return len(ops) == 1 && listed(ops[0], use.subs)
 	}

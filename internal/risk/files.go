@@ -2,6 +2,8 @@ package risk
 
 import (
 	"strings"
+
+	"deckhand/internal/risk/names"
 )
 
 // fileRules are the programs that read and change files, and the system.
@@ -181,7 +183,7 @@ func tarRule(c command, args []arg) {
 		}
 		if !strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "/") {
 			c.reads(a)
-			if why := sensitive(c.at(a.text)); why != "" {
+			if why := names.Sensitive(c.at(a.text)); why != "" {
 				c.add(High, why)
 			}
 		}

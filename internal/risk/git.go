@@ -3,6 +3,8 @@ package risk
 import (
 	"slices"
 	"strings"
+
+	"deckhand/internal/risk/names"
 )
 
 // gitReads are the subcommands that only look, whatever their operands are.
@@ -144,20 +146,10 @@ func (c command) gitConfig(args []arg) (low bool) {
 	if len(ops) > 0 && ops[0].plain() && slices.Contains([]string{"get", "set", "unset"}, ops[0].text) { // the subcommands of newer versions
 		ops = ops[1:]
 	}
-	if len(ops) > 0 && ops[0].plain() && harmlessSetting(ops[0].text) && !anyOf(args, "ef", "--edit", "--file", "--blob", "--rename-section") {
+	if len(ops) > 0 && ops[0].plain() && names.HarmlessSetting(ops[0].text) && !anyOf(args, "ef", "--edit", "--file", "--blob", "--rename-section") {
 		c.add(Medium, "It changes git's settings.")
 		return false
 	}
 	c.add(High, "It changes git's settings, which can make git run other programs.")
 	return false
-}
-
-// harmlessSetting reports whether a setting of git makes it run no other program. Settings of three parts name drivers,
-// tools and addresses.
-func harmlessSetting(name string) bool {
-	section, key, _ := strings.Cut(strings.ToLower(name), ".")
-	if strings.Contains(key, ".") || strings.Contains(key, "tool") || key == "templatedir" {
-		return section == "color" && key != ""
-	}
-	return key != "" && slices.Contains([]string{"user", "init", "color", "pull", "push", "fetch", "merge", "rebase", "advice"}, section)
 }

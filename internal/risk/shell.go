@@ -4,10 +4,11 @@ import (
 	"path"
 	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"deckhand/internal/risk/text"
 )
 
 // Limits of what is looked into; beyond them a command is Unknown.
@@ -85,7 +86,7 @@ func parseShell(command string) (*syntax.File, *verdict) {
 		return nil, &verdict{Unknown, "The command is not valid text."}
 	case Disguised(command):
 		return nil, &verdict{High, "The command contains invisible or control characters, so it may not be what it looks like."}
-	case nesting(command) > maxNesting:
+	case text.Nesting(command) > maxNesting:
 		return nil, &verdict{Unknown, tooDeep}
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
@@ -106,44 +107,6 @@ func (j *judge) history(parts []syntax.WordPart) {
 			j.add(Unknown, "It repeats parts of earlier commands, which are only known at run time.")
 		}
 	}
-}
-
-// disguises reports characters that make a text look like another one.
-func disguises(r rune) bool {
-	switch {
-	case r == '\n' || r == '\t' || r == ' ':
-		return false
-	case r >= 0xFE00 && r <= 0xFE0F, r == 0x115F, r == 0x1160, r == 0x3164, r == 0xFFA0: // selectors and fillers
-		return true
-	}
-	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.IsSpace(r) || unicode.Is(unicode.Zs, r) || unicode.Is(unicode.Co, r)
-}
-
-// nesting is an upper bound for how deep a parser would have to go. It does not
-// look at quotes: what is in them counts against the limit too.
-func nesting(command string) int {
-	depth, deepest := 0, 0
-	for i := 0; i < len(command); i++ {
-		switch command[i] {
-		case '(', '{', '[':
-			depth++
-		case ')', '}', ']':
-			depth = max(depth-1, 0)
-		case '`':
-			depth++ // the closing one counts as well: there are rarely many
-		}
-		deepest = max(deepest, depth)
-	}
-	for _, w := range strings.FieldsFunc(command, func(r rune) bool { return !unicode.IsLetter(r) && r != '!' }) {
-		switch w {
-		case "if", "while", "until", "for", "case", "select", "time", "coproc", "function", "!":
-			depth++
-			deepest = max(deepest, depth)
-		case "fi", "done", "esac":
-			depth = max(depth-1, 0)
-		}
-	}
-	return deepest
 }
 
 // visit rates one node of the tree. The walk comes to every one, so what a rule

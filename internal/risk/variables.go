@@ -1,11 +1,11 @@
 package risk
 
 import (
-	"regexp"
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"deckhand/internal/risk/names"
 )
 
 // assigns rates the assignments of a simple command.
@@ -105,26 +105,14 @@ func holdsCommand(text string) bool {
 	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "<(")
 }
 
-// harmlessVariables change how programs speak, not what they do.
-var harmlessVariables = []string{"CI", "CLICOLOR", "COLUMNS", "DEBIAN_FRONTEND", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES", "NO_COLOR", "TERM", "TZ", "VERBOSE",
-	"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "RUST_BACKTRACE", "GIT_TERMINAL_PROMPT"}
-
-// dangerousVariable matches the variables that decide what runs, where it is found or which
-// hosts it contacts.
-var dangerousVariable = regexp.MustCompile(`^(PATH|IFS|ENV|HOME|SHELL|SHELLOPTS|BASHOPTS|BASH_.*|PROMPT_COMMAND|PS[0-4]|CDPATH|GLOBIGNORE|HIST.*|MAIL.*|TMPDIR|` +
-	`LD_.*|DYLD_.*|GCONV_PATH|LOCPATH|NLSPATH|MALLOC_.*|GIT_.*|SSH_.*|SVN_.*|.*PAGER|.*EDITOR|VISUAL|BROWSER|LESS.*|MANOPT|` +
-	`PYTHON.*|PERL.*|RUBY.*|NODE_.*|NPM_.*|npm_.*|JAVA_.*|_JAVA_OPTIONS|JDK_.*|CLASSPATH|GO(FLAGS|PROXY|SUMDB|NOSUMDB|PRIVATE|ENV|TOOLCHAIN|PATH|BIN|CACHEPROG)|CARGO_.*|RUSTC.*|RUSTFLAGS|` +
-	`MAKEFLAGS|MFLAGS|GNUMAKEFLAGS|CC|CXX|LD|AR|.*FLAGS|.*_OPTIONS|.*_OPTS|.*_RSH|.*_WRAPPER|.*_(PROXY|proxy)|PIP_.*|UV_.*|DOCKER_.*|KUBECONFIG|AWS_.*|CURL_.*|SSL.*|OPENSSL_.*|REQUESTS_.*|XDG_.*|RIPGREP_.*|FZF_.*|DIRSTACK|FUNCNAME|` +
-	`(http|https|ftp|all|no)_proxy|pager|editor)$`)
-
 // assigned rates a variable that gets a value.
 func (j *judge) assigned(name string, exported bool, value string) {
 	switch {
-	case slices.Contains(harmlessVariables, name) || strings.HasPrefix(name, "LC_"):
+	case names.HarmlessVariable(name):
 		j.add(Low, "It sets a harmless variable.")
 	case strings.HasSuffix(name, "PAGER") && value == "cat":
 		j.add(Low, "It disables a pager.")
-	case dangerousVariable.MatchString(name):
+	case names.DangerousVariable(name):
 		j.add(High, "It sets the variable "+name+", which decides what programs do or which ones run.")
 	case exported || strings.ToLower(name) != name:
 		j.add(Medium, "It sets an environment variable that programs may read.")
