@@ -434,7 +434,7 @@ export class Log {
   }
 
   private stateChanged(e: Event, to: Item[], state: string, reason = ""): void {
-    if (this.status.become(e.id, state, reason) && to === this.items) {
+    if (this.status.become(e.id, state, reason, e.kind === "turn_ended") && to === this.items) {
       if (cuts.has(state)) this.cutStream(e.id);
       else if (state !== "running" && state !== "loading") this.dropStream();
     }

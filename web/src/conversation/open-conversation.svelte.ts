@@ -87,7 +87,18 @@ export class OpenConversation {
 
   /** Whether a turn is in progress, so that new messages are queued. */
   get inTurn(): boolean {
-    return !this.stopped && !resting.has(this.status.state);
+    const { state, turnEnded } = this.status;
+    return !this.stopped && !resting.has(state) && !(state === "rate_limited" && turnEnded);
+  }
+
+  /** Whether the agent waits for the provider's rate limit and then tries again. */
+  get waitsForLimit(): boolean {
+    return this.inTurn && this.status.state === "rate_limited";
+  }
+
+  /** Whether the agent works, so that it can be paused. */
+  get works(): boolean {
+    return !this.stopped && (working.has(this.status.state) || this.waitsForLimit);
   }
 
   /** queued are the messages that the agent reads after the step in progress. */

@@ -19,6 +19,8 @@ export class Status {
   usage = $state.raw<Usage | undefined>();
   /** The current step of starting the workspace. */
   starting = $state("");
+  /** Whether the state was set by the end of a turn: an agent that is rate limited then does not try again by itself. */
+  turnEnded = $state(false);
   /** True from the request to pause until the step in progress is over. */
   pausing = $state(false);
   /** What the agent waits for, between two items of the history, and since when. */
@@ -29,11 +31,12 @@ export class Status {
   private usageFrom = 0;
 
   /** become sets the state; false if this or a newer event has set it before. */
-  become(id: number, state: string, reason: string): boolean {
+  become(id: number, state: string, reason: string, turnEnded = false): boolean {
     if (id <= this.stateFrom) return false;
     this.stateFrom = id;
     this.state = state;
     this.reason = reason;
+    this.turnEnded = turnEnded;
     this.pausing = false;
     if (state !== "loading") this.starting = "";
     return true;
