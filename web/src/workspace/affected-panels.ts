@@ -11,8 +11,9 @@ export interface AffectedPanels {
 export function affectedPanels(e: Event): AffectedPanels {
   const ready = e.kind === "workspace_ready";
   const display = e.kind === "tool_returned" ? e.payload.display : undefined;
+  const restored = e.kind === "restored" && !!e.payload.files;
   return {
-    files: ready || (!!display && !display.read_only) || e.kind === "command_ended" || e.kind === "set_up",
+    files: ready || restored || (!!display && !display.read_only) || e.kind === "command_ended" || e.kind === "set_up",
     pages: display?.content === "page",
     status: ready || e.kind === "workspace_step" || stateOf(e) !== undefined,
   };
