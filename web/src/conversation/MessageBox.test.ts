@@ -200,7 +200,17 @@ describe("a message", () => {
     press("Escape", field());
     press("Enter", field());
     await soon(() => expect(server.to(`${restore}/undo`)).toHaveLength(1));
-    happens(17, "user_said", { text: "on we go" });
+    await soon(() => expect(field().value).toBe(""));
+    toasts.all.splice(0);
+    happens(17, "restored", { action: "undo", point: 9, files, conversation: true });
+    type(field(), "/redo");
+    press("Escape", field());
+    press("Enter", field());
+    await soon(() => expect(toasts.all.map((toast) => toast.text)).toEqual(["Nothing to redo."]));
+    expect(server.to(`${restore}/undo`)).toHaveLength(1);
+    toasts.all.splice(0);
+    happens(18, "restored", { action: "redo", point: 9, files, conversation: true });
+    happens(19, "user_said", { text: "on we go" });
     await soon(() => expect(field().value).toBe(""));
     type(field(), "/redo");
     press("Escape", field());

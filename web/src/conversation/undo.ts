@@ -50,9 +50,11 @@ export async function undoTurn(conversation: OpenConversation): Promise<void> {
 
 /** redoTurn takes back the last undo, unless the conversation has continued since. */
 export async function redoTurn(conversation: OpenConversation): Promise<void> {
-  const { items, lastRestored } = conversation.log;
-  const since = items.some((i) => i.kind === "user" && i.id > lastRestored);
-  if (lastRestored === 0 || since) return toasts.say(t("composer.nothing-redo"), "bad");
+  const { items } = conversation.log;
+  const said = Math.max(0, ...items.filter((i) => i.kind === "user").map((i) => i.id));
+  let undone = 0; // restores since the last message that are not taken back
+  for (const { id, event } of items) if (event?.kind === "restored" && id > said) undone += event.payload.action === "undo" ? -1 : 1;
+  if (undone <= 0) return toasts.say(t("composer.nothing-redo"), "bad");
   await takeRestoreBack(conversation, false);
 }
 
