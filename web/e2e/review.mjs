@@ -77,7 +77,7 @@ await play({
     await row(page, /wheel\.py/).click();
     await page.locator(".cm-line-tools button.revert").last().click();
     await yes(page, "Revert");
-    await row(page, /wheel\.py.*1 lines added, 1 removed/).waitFor();
+    await row(page, /wheel\.py.*1 line added, 1 removed/).waitFor();
     expect((await read(id, "engine/wheel.py")).includes("step_30 = 30\n"), "the change is still there");
     expect((await read(id, "engine/wheel.py")).includes("step_3 = 33\n"), "the other change is gone too");
 
