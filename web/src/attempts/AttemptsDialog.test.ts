@@ -10,11 +10,21 @@ import StartForm from "./StartForm.svelte";
 
 it("opens the attempt that is kept", async () => {
   server.on("POST /api/conversations/c1/attempts/a2/keep", () => ({ sets: [] }));
-  const attempt = (number: number) => ({ conversation_id: `a${number}`, number, state: "started", model: "x/y", agent_state: "finished" });
+  const attempt = (number: number) => ({
+    conversation_id: `a${number}`,
+    number,
+    state: "started",
+    model: "x/y",
+    agent_state: "finished",
+    status: "RUNNING",
+    accumulated_cost: 0,
+    seconds_worked: 3,
+  });
   const set = { id: "s1", task: "Fix it", created_at: "2026-01-02T15:04:05Z", attempts: [attempt(1), attempt(2)] };
   let left = false;
   render(Confirm, {});
   render(Results, { id: "c1", sets: [set as AttemptSet], onchange: () => {}, onnew: () => {}, onleave: () => (left = true) });
+  expect(words()).not.toContain("$0.00"); // the price is unknown
   click(the("button", "Keep: Attempt 2"));
   await soon(() => expect(words()).toContain("Then the kept attempt opens."));
   click(the("button", "Keep"));
