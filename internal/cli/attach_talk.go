@@ -26,15 +26,17 @@ const (
 	anAnswer       // to whether a call may be made
 	aReason        // why it may not
 	newParams      // the edited arguments
+	aYes           // whether the edited call may be made, if it has high risk
 )
 
 // typing is what is known of the person at the keyboard.
 type typing struct {
 	mode     mode
 	question api.Approval // the call that is asked about
-	told     string       // what always would allow, if it was said above the question
-	pressed  int          // how often Ctrl-C, and nothing since
-	away     bool         // the connection is cut
+	edited   map[string]any
+	told     string // what always would allow, if it was said above the question
+	pressed  int    // how often Ctrl-C, and nothing since
+	away     bool   // the connection is cut
 	// unsent is a message that failed, and sentAs the name under which it is sent
 	// again, so that it is not said twice.
 	unsent, sentAs string
@@ -140,6 +142,8 @@ func (a *attached) foot() terminal.Foot {
 		return terminal.Foot{State: a.asks(), Prompt: "reply:", Asks: true}
 	case aReason:
 		return terminal.Foot{State: "Reason for the agent (Enter to end the turn)", Prompt: "reason:", Asks: true}
+	case aYes:
+		return terminal.Foot{State: terminal.SureText, Prompt: "yes?", Asks: true}
 	case newParams:
 		return terminal.Foot{State: "Edit the call (Enter to keep it)", Prompt: "edit:", Asks: true}
 	}
@@ -260,6 +264,13 @@ func (a *attached) line(ctx context.Context, text string) (leave bool) {
 	case newParams:
 		a.change(ctx, text)
 		return false
+	case aYes:
+		if a.mode = anAnswer; !terminal.Sure(text) {
+			a.Problem(terminal.ErrNotSure.Error())
+			return false
+		}
+		a.decide(ctx, api.Decision{Decision: "accept", Arguments: api.Some(a.edited)})
+		return false
 	}
 	switch text {
 	case "":
@@ -366,6 +377,10 @@ func (a *attached) change(ctx context.Context, text string) {
 		a.Problem("not a JSON object: " + err.Error())
 		a.mode = newParams
 		a.in.Set(text)
+		return
+	}
+	if a.approval().High() {
+		a.mode, a.edited = aYes, args
 		return
 	}
 	a.decide(ctx, api.Decision{Decision: "accept", Arguments: api.Some(args)})

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"reflect"
 	"strings"
 
 	"deckhand/internal/conversation"
@@ -212,10 +213,16 @@ func (t *talk) choose(q terminal.Question, text string, d *conversation.Decision
 		}
 		d.Reason = why
 	case terminal.EditCall:
-		if d.Args, err = t.edit(); err != nil || d.Args == nil {
+		args, err := t.edit()
+		if err != nil || args == nil || sameArguments(args, t.call.Args) {
 			return true, err
 		}
-		d.Approve = true
+		if q.High() {
+			if text, how := t.ask(terminal.SureText); how != aLine || !terminal.Sure(text) {
+				return true, terminal.ErrNotSure
+			}
+		}
+		d.Args, d.Approve = args, true
 	}
 	return false, nil
 }
@@ -252,6 +259,12 @@ func (t *talk) edit() (json.RawMessage, error) {
 		return tool.WithMain(t.call.Name, t.call.Args, text)
 	}
 	return checkArguments([]byte(text))
+}
+
+// sameArguments reports whether two objects have the same fields and values.
+func sameArguments(a, b json.RawMessage) bool {
+	var x, y map[string]any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 func checkArguments(text []byte) (json.RawMessage, error) {

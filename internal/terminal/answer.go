@@ -34,6 +34,18 @@ type Question struct {
 	Pattern string
 }
 
+// SureText asks for approval of an edited call with high risk.
+const SureText = "The edited call is high risk. Type yes to run it:"
+
+// ErrNotSure is shown if the answer to SureText is not yes.
+var ErrNotSure = errors.New("the edited call was not run")
+
+// Sure reports whether text answers SureText with yes.
+func Sure(text string) bool { return strings.EqualFold(strings.TrimSpace(text), "yes") }
+
+// High reports whether approval needs the whole word yes.
+func (q Question) High() bool { return q.Risk == session.RiskHigh }
+
 // Choices lists the answers.
 func (q Question) Choices() string {
 	text := "[y]es, [n]o, [e]dit"

@@ -29,6 +29,7 @@ const (
 	anAnswer       // to whether a call may be made
 	aReason        // why it may not
 	newCall        // the edited arguments of a call
+	aYes           // whether the edited call may be made, if it has high risk
 	aPlan          // the edited plan
 )
 
@@ -55,6 +56,8 @@ type drawn struct {
 	input   textarea.Model
 	entry   entry
 	draft   string // text that was typed before a question appeared
+	offered string // the call before it was edited
+	args    map[string]any
 	history *history
 	menu    menu
 	known   []api.Command // commands that send a prompt, for completion

@@ -176,7 +176,7 @@ func (d *drawn) interrupted() tea.Cmd {
 // escape handles Esc: it goes back, or interrupts the step.
 func (d *drawn) escape() tea.Cmd {
 	switch {
-	case d.entry == aReason || d.entry == newCall:
+	case d.entry == aReason || d.entry == newCall || d.entry == aYes:
 		d.entry = anAnswer
 		d.set("")
 	case d.entry == aPlan:
@@ -213,13 +213,13 @@ func (d *drawn) enter() tea.Cmd {
 		d.draft = ""
 		return d.approvePlan(line)
 	case newCall:
-		args, err := d.edited(line)
-		if err != nil {
-			d.Problem(err.Error())
-			return nil
+		return d.change(line)
+	case aYes:
+		if !terminal.Sure(line) {
+			d.Problem(terminal.ErrNotSure.Error())
+			return d.escape()
 		}
-		d.set("")
-		return d.give(api.Decision{Decision: "accept", Arguments: api.Some(args)})
+		return d.give(api.Decision{Decision: "accept", Arguments: api.Some(d.args)})
 	}
 	d.set("")
 	d.menu = menu{}
@@ -256,8 +256,27 @@ func (d *drawn) answer(line string) tea.Cmd {
 		d.entry = newCall
 		text, _ := d.editable()
 		d.set(text)
+		d.offered = strings.TrimSpace(d.input.Value())
 	}
 	return nil
+}
+
+// change handles an edited call. An unchanged call is not approved: the question is asked again.
+func (d *drawn) change(line string) tea.Cmd {
+	if line == "" || line == d.offered {
+		return d.escape()
+	}
+	args, err := d.edited(line)
+	if err != nil {
+		d.Problem(err.Error())
+		return nil
+	}
+	d.set("")
+	if d.approval().High() {
+		d.entry, d.args = aYes, args
+		return nil
+	}
+	return d.give(api.Decision{Decision: "accept", Arguments: api.Some(args)})
 }
 
 // give approves or rejects the call. The answered question stays current until the next event.

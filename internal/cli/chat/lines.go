@@ -228,7 +228,19 @@ func (p *plain) approve(ctx context.Context) error {
 			if line, err = p.read(ctx); err != nil {
 				return err
 			}
+			if was, _ := p.editable(); line == "" || line == strings.TrimSpace(was) {
+				continue // an unchanged call is not approved
+			}
 			args, err := p.edited(line)
+			if err == nil && p.approval().High() {
+				p.Prompt(terminal.SureText)
+				if line, err = p.read(ctx); err != nil {
+					return err
+				}
+				if !terminal.Sure(line) {
+					err = terminal.ErrNotSure
+				}
+			}
 			if err != nil {
 				p.Problem(err.Error())
 				continue

@@ -189,6 +189,8 @@ func (d *drawn) activity() string {
 		return d.paint(yellow, d.fit("Reason for the agent (Enter to end the turn):"))
 	case aPlan:
 		return d.paint(yellow, d.fit("Edit the plan (Enter approves it, Esc goes back):"))
+	case aYes:
+		return d.wrap(invert, terminal.SureText)
 	case newCall:
 		return d.paint(yellow, d.fit("Edit the call (Enter to run it, Esc to go back):"))
 	}
