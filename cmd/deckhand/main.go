@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "deckhand:", config.Explain(err))
 		return 2
 	}
-	if err := config.CheckNegative(k); err != nil {
+	if err := config.CheckFlags(k); err != nil {
 		fmt.Fprintln(stderr, "deckhand:", err)
 		return 2
 	}

@@ -65,6 +65,25 @@ func withCommand(args []string) []string {
 
 var negativeNumber = regexp.MustCompile(`^-[0-9][0-9.]*[A-Za-z]*$`)
 
+// localOnly are the flags that have no effect on another server.
+var localOnly = []string{"agent", "analyzer", "base-url", "budget", "confirm", "max-iterations", "model", "sandbox", "yes"}
+
+// CheckFlags refuses negative numbers, and flags on the command line that --server would ignore. Variables and
+// the config file may set such flags, as defaults for sessions without --server.
+func CheckFlags(k *kong.Context) error {
+	for _, p := range k.Path {
+		if p.Flag != nil && !p.Resolved && slices.Contains(localOnly, p.Flag.Name) && hasServer(k) {
+			return fmt.Errorf("--%s does not work with --server (or DECKHAND_SERVER): the settings on that server apply; change them there", p.Flag.Name)
+		}
+	}
+	return CheckNegative(k)
+}
+
+// hasServer reports whether the command uses another server.
+func hasServer(k *kong.Context) bool {
+	return slices.ContainsFunc(k.Flags(), func(f *kong.Flag) bool { return f.Name == "server" && f.Target.String() != "" })
+}
+
 // CheckNegative refuses negative numbers, which have no meaning for any flag. Optional
 // values are checked by their commands.
 func CheckNegative(k *kong.Context) error {
