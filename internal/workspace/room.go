@@ -80,3 +80,30 @@ func (k *Keeper) suspendOne(ctx context.Context, owner string, tried map[*place]
 	}
 	return false
 }
+
+// reserve counts a sandbox that is about to run for its owner, who may have so
+// many and no more, and use so much disk. What is kept is counted by itself from then on.
+func (k *Keeper) reserve(p *place, st session.State) (opened func(), err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	owner, others := st.Owner, 0
+	for _, o := range k.places {
+		if o != p && o.owner == owner && (o.box != nil || o.opening) {
+			others++
+		}
+	}
+	if k.PerUser > 0 && others >= k.PerUser {
+		return nil, &tooMany{owner, others}
+	}
+	if !st.Up { // what runs already is attached to
+		if err := k.checkDisk(owner); err != nil {
+			return nil, err
+		}
+	}
+	p.owner, p.opening = owner, true
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		p.opening = false
+	}, nil
+}
