@@ -272,6 +272,8 @@ func dockerStarts(b *bench, runner string) error {
 		say("SKIPPED: docker is not measured; name a local image in DECKHAND_BENCH_IMAGE and have an engine and its client")
 		return nil
 	}
+	os.Setenv("DOCKER_HOST", b.engine) // for the driver and for the client
+	defer os.Unsetenv("DOCKER_HOST")
 	d, err := docker.New(docker.Options{Runner: runner, Image: image, Prefix: "deckhand-bench", Instance: fmt.Sprint(os.Getpid())})
 	if err != nil {
 		return err
