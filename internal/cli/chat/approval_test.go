@@ -9,6 +9,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/cli/prompt"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
 	_ "deckhand/internal/tool/toolbox" // lists the tools
@@ -26,7 +27,7 @@ func TestEditedCallNeedsApproval(t *testing.T) {
 	t.Parallel()
 	for _, risk := range []session.Risk{session.RiskLow, session.RiskHigh} {
 		var out strings.Builder
-		d := &drawn{conversation: asked(risk, &out), ctx: t.Context(), entry: anAnswer, input: newInput(false)}
+		d := &drawn{conversation: asked(risk, &out), ctx: t.Context(), entry: anAnswer, input: prompt.New(false)}
 		edit := func(typed string) bool {
 			d.answer("e")
 			if typed != "unchanged" {

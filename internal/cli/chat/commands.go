@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,83 +11,9 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/cli"
-	"deckhand/internal/cli/mention"
+	"deckhand/internal/cli/prompt"
 	"deckhand/internal/terminal"
 )
-
-// command is a slash command.
-type command struct {
-	name, argument, about string
-	// agent is true if it needs an open session.
-	agent bool
-}
-
-// commands are the built-in commands. The others are prompts: see package custom.
-var commands = []command{
-	{name: "help", about: "show commands and keys"},
-	{name: "new", argument: "[TASK]", about: "start a new session, with the next message"},
-	{name: "resume", argument: "[ID]", about: "open another session"},
-	{name: "plan", argument: "[TASK]", about: "turn plan mode on or off; approve or edit a plan"},
-	{name: "undo", about: "undo the last turn: its files and messages", agent: true},
-	{name: "redo", about: "redo the turn that was undone", agent: true},
-	{name: "compact", argument: "[HINTS]", about: "replace the history with a summary", agent: true},
-	{name: "model", argument: "[NAME]", about: "show or change the model of this session", agent: true},
-	{name: "diff", argument: "[FILE]", about: "list changed files, or show the diff of one", agent: true},
-	{name: "status", about: "show the session, its cost and context"},
-	{name: "title", argument: "TEXT", about: "rename this session", agent: true},
-	{name: "pause", about: "pause the agent after the current step", agent: true},
-	{name: "continue", about: "continue a paused agent", agent: true},
-	{name: "stop", about: "stop the agent until the next message", agent: true},
-	{name: "commands", about: "list commands that send a prompt"},
-	{name: "quit", about: "quit; the session is kept"},
-}
-
-const keysHelp = `Keys
-  Enter               send; queued while the agent is working
-  Alt-Enter, Ctrl-J   new line; also a backslash at the end of a line
-  @                   mention a file; Tab completes
-  Up, Down            earlier prompts
-  Esc                 interrupt the current step
-  Ctrl-C              clear the prompt, or pause after this step;
-                      twice: interrupt the step; when idle: quit
-  Ctrl-D              quit
-Answer a question about a call with the letter in brackets and Enter.
-Calls marked HIGH RISK need the whole word yes.`
-
-// helpText returns the list of commands and keys.
-func helpText() string {
-	var b strings.Builder
-	b.WriteString("Commands\n")
-	for _, c := range commands {
-		fmt.Fprintf(&b, "  %-18s  %s\n", strings.TrimSpace("/"+c.name+" "+c.argument), c.about)
-	}
-	return b.String() + keysHelp
-}
-
-// isCommand splits a line that is a command. A path such as /etc/hosts is not a command.
-func isCommand(line string) (name, arguments string, ok bool) {
-	found := commandForm.FindStringSubmatch(line)
-	if found == nil {
-		return "", "", false
-	}
-	return found[1], strings.TrimSpace(found[2]), true
-}
-
-var commandForm = regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_.:-]*)(?:\s+((?s).*))?$`)
-
-// aliases are alternative names of commands.
-var aliases = map[string]string{"exit": "quit", "q": "quit", "clear": "new", "rename": "title", "sessions": "resume"}
-
-// findCommand finds a command by its name.
-func findCommand(name string) (command, bool) {
-	if other, ok := aliases[name]; ok {
-		name = other
-	}
-	if i := slices.IndexFunc(commands, func(c command) bool { return c.name == name }); i >= 0 {
-		return commands[i], true
-	}
-	return command{}, false
-}
 
 // list returns a text that lists the commands that send a prompt.
 func (s *conversation) list(ctx context.Context, id string) (string, error) {
@@ -137,29 +62,16 @@ func (s *conversation) restore(ctx context.Context, id string, undo bool) (text,
 	return text, notice, cli.Plainly(err)
 }
 
-// unknown suggests commands that the user may have meant.
-func unknown(name string) string {
-	names := []string{"review", "init"}
-	for _, c := range commands {
-		names = append(names, c.name)
-	}
-	text := "unknown command /" + name
-	if near := mention.Nearest(names, name); near != "" {
-		text += "; did you mean /" + near + "?"
-	}
-	return text + " Type /help for all commands"
-}
-
 // do runs a command that needs no screen. It returns the text to show.
-func (s *conversation) do(ctx context.Context, c command, arguments string) (notice string, err error) {
+func (s *conversation) do(ctx context.Context, c prompt.Command, arguments string) (notice string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if c.agent && s.id == "" {
-		return "", fmt.Errorf("/%s needs a session; send a message first", c.name)
+	if c.Agent && s.id == "" {
+		return "", fmt.Errorf("/%s needs a session; send a message first", c.Name)
 	}
-	switch c.name {
+	switch c.Name {
 	case "help":
-		return helpText(), nil
+		return prompt.Help(), nil
 	case "status":
 		return s.describe(), nil
 	case "commands":

@@ -12,12 +12,12 @@ import (
 
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"deckhand/api"
 	"deckhand/client"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/prompt"
 	"deckhand/internal/terminal"
 )
 
@@ -58,7 +58,7 @@ type drawn struct {
 	draft   string // text that was typed before a question appeared
 	offered string // the call before it was edited
 	args    map[string]any
-	history *history
+	history *prompt.History
 	menu    menu
 	known   []api.Command // commands that send a prompt, for completion
 
@@ -93,9 +93,9 @@ type (
 func (s *conversation) draw(ctx context.Context, keys, screen *os.File) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a signal ends the program below
 	defer cancel()
-	d := &drawn{conversation: s, ctx: ctx, width: cli.Columns(screen), height: 24, colour: cli.WantsColour(), history: openHistory(s.DataDir)}
+	d := &drawn{conversation: s, ctx: ctx, width: cli.Columns(screen), height: 24, colour: cli.WantsColour(), history: prompt.OpenHistory(s.DataDir)}
 	s.Display = terminal.New(terminal.Options{Out: &d.out, Color: d.colour, Width: func() int { return d.width }, Messages: true, OnStatus: func(text string) { d.doing = text }})
-	d.input = newInput(d.colour)
+	d.input = prompt.New(d.colour)
 	d.welcome()
 	p := tea.NewProgram(d, tea.WithInput(keys), tea.WithOutput(screen), tea.WithContext(ctx))
 	d.send = p.Send
@@ -117,31 +117,6 @@ func (s *conversation) draw(ctx context.Context, keys, screen *os.File) error {
 		err = nil
 	}
 	return errors.Join(err, d.err)
-}
-
-// newInput returns an empty prompt.
-func newInput(colour bool) textarea.Model {
-	in := textarea.New()
-	in.ShowLineNumbers, in.EndOfBufferCharacter = false, ' '
-	in.DynamicHeight, in.MinHeight, in.MaxHeight, in.MaxContentHeight = true, 1, 8, 1000
-	in.SetPromptFunc(2, func(i textarea.PromptInfo) string {
-		if i.LineNumber == 0 {
-			return "> "
-		}
-		return "  "
-	})
-	in.Placeholder = "Describe a task, or type / for commands"
-	in.SetVirtualCursor(false)
-	plain := lipgloss.NewStyle()
-	look := textarea.StyleState{Base: plain, Text: plain, CursorLine: plain, EndOfBuffer: plain, Prompt: plain, Placeholder: plain}
-	if colour {
-		look.Prompt, look.Placeholder = plain.Bold(true), plain.Faint(true)
-	}
-	in.SetStyles(textarea.Styles{Focused: look, Blurred: look})
-	in.KeyMap.InsertNewline.SetKeys("alt+enter", "shift+enter", "ctrl+j")
-	in.KeyMap.Paste.SetEnabled(false) // the terminal pastes; this would start a program
-	in.Focus()
-	return in
 }
 
 // Init implements tea.Model.

@@ -4,14 +4,14 @@ import (
 	"context"
 	"path"
 
-	"deckhand/internal/cli/mention"
+	"deckhand/internal/cli/prompt"
 )
 
 // files lists files to mention: all files of the folder, or on another server those in the folder
 // given by the prefix.
 func (s *conversation) files(ctx context.Context, id, prefix string) []string {
 	if s.Elsewhere == "" {
-		return mention.Files(s.Folder)
+		return prompt.Files(s.Folder)
 	}
 	if id == "" {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/prompt"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
 )
@@ -41,14 +42,14 @@ func (d *drawn) key(k tea.KeyPressMsg) tea.Cmd {
 		return d.enter()
 	case "up", "ctrl+p":
 		if d.entry == aMessage && d.input.Line() == 0 {
-			if text, ok := d.history.older(d.input.Value()); ok {
+			if text, ok := d.history.Older(d.input.Value()); ok {
 				d.set(text)
 			}
 			return nil
 		}
 	case "down", "ctrl+n":
 		if d.entry == aMessage && d.input.Line() == d.input.LineCount()-1 {
-			if text, ok := d.history.newer(); ok {
+			if text, ok := d.history.Newer(); ok {
 				d.set(text)
 			}
 			return nil
@@ -103,7 +104,7 @@ func (d *drawn) complete() tea.Cmd {
 		d.menu = menu{}
 		return nil
 	}
-	if mentionAt(typed) < 0 || strings.HasPrefix(typed, "/") && !strings.ContainsAny(typed, " \n") {
+	if prompt.MentionAt(typed) < 0 || strings.HasPrefix(typed, "/") && !strings.ContainsAny(typed, " \n") {
 		d.menu = d.completions(typed, nil)
 		if typed == "/" {
 			return d.readCommands()
@@ -112,7 +113,7 @@ func (d *drawn) complete() tea.Cmd {
 	}
 	id := d.id
 	return func() tea.Msg {
-		files := d.files(d.ctx, id, typed[mentionAt(typed)+1:])
+		files := d.files(d.ctx, id, typed[prompt.MentionAt(typed)+1:])
 		return doneMsg{then: func(d *drawn) {
 			d.busy++ // this is not a request
 			if d.input.Value() == typed && d.entry == aMessage {
@@ -229,8 +230,8 @@ func (d *drawn) enter() tea.Cmd {
 		}
 		return nil
 	}
-	d.history.add(line)
-	if name, arguments, ok := isCommand(line); ok {
+	d.history.Add(line)
+	if name, arguments, ok := prompt.IsCommand(line); ok {
 		return d.run(name, arguments)
 	}
 	return d.tell(line)
@@ -335,23 +336,23 @@ func (d *drawn) show(c api.Conversation) {
 
 // run runs a command.
 func (d *drawn) run(name, arguments string) tea.Cmd {
-	c, ok := findCommand(name)
+	c, ok := prompt.Find(name)
 	if !ok {
 		line := strings.TrimSpace("/" + name + " " + arguments)
 		key, plan := d.retryKey(line), d.plan
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
 			opened, found, err := d.expand(ctx, id, name, arguments, key, plan)
 			if !found && err == nil {
-				return func(d *drawn) { d.Problem(unknown(name)) }, nil
+				return func(d *drawn) { d.Problem(prompt.Unknown(name)) }, nil
 			}
 			return d.told(line, opened, err), err
 		})
 	}
-	if c.agent && d.id == "" {
-		d.Problem("/" + c.name + " needs a session; send a message first")
+	if c.Agent && d.id == "" {
+		d.Problem("/" + c.Name + " needs a session; send a message first")
 		return nil
 	}
-	switch c.name {
+	switch c.Name {
 	case "plan":
 		return d.planMode(arguments)
 	case "undo":

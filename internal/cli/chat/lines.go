@@ -14,6 +14,7 @@ import (
 	"deckhand/api"
 	"deckhand/client"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/prompt"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
 )
@@ -259,25 +260,25 @@ func (p *plain) line(ctx context.Context, line string) error {
 		}
 		return nil
 	}
-	name, arguments, ok := isCommand(line)
+	name, arguments, ok := prompt.IsCommand(line)
 	if !ok {
 		return p.tell(ctx, line)
 	}
-	c, known := findCommand(name)
+	c, known := prompt.Find(name)
 	switch {
 	case !known:
 		opened, found, err := p.expand(ctx, p.id, name, arguments, p.retryKey(line), p.plan)
 		if !found && err == nil {
-			p.Problem(unknown(name))
+			p.Problem(prompt.Unknown(name))
 			return nil
 		}
 		p.told(ctx, opened, err)
 		return nil
-	case c.agent && p.id == "":
-		p.Problem("/" + c.name + " needs a session; send a message first")
+	case c.Agent && p.id == "":
+		p.Problem("/" + c.Name + " needs a session; send a message first")
 		return nil
 	}
-	switch c.name {
+	switch c.Name {
 	case "plan":
 		return p.planMode(ctx, arguments)
 	case "undo":

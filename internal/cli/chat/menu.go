@@ -7,7 +7,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/cli"
-	"deckhand/internal/cli/mention"
+	"deckhand/internal/cli/prompt"
 	"deckhand/internal/terminal"
 )
 
@@ -39,7 +39,7 @@ func (m *menu) view(d *drawn) []string {
 	if !m.open() {
 		return nil
 	}
-	room := max(1, min(mention.MaxFound, d.height-5))
+	room := max(1, min(prompt.MaxFound, d.height-5))
 	if m.whole {
 		room = max(1, min(15, d.height-4))
 	}
@@ -88,34 +88,25 @@ func sessionMenu(all []api.Conversation, now time.Time) menu {
 func (d *drawn) completions(text string, files []string) menu {
 	if rest, ok := strings.CutPrefix(text, "/"); ok && !strings.ContainsAny(rest, " \n") {
 		m := menu{}
-		for _, c := range commands {
-			if strings.HasPrefix(c.name, rest) {
-				m.choices = append(m.choices, choice{"/" + c.name, c.about})
+		for _, c := range prompt.Commands {
+			if strings.HasPrefix(c.Name, rest) {
+				m.choices = append(m.choices, choice{"/" + c.Name, c.About})
 			}
 		}
 		for _, c := range d.known {
-			if _, taken := findCommand(c.Name); !taken && strings.HasPrefix(c.Name, rest) {
+			if _, taken := prompt.Find(c.Name); !taken && strings.HasPrefix(c.Name, rest) {
 				m.choices = append(m.choices, choice{"/" + c.Name, strings.TrimSpace(c.ArgumentHint + " " + c.Description)})
 			}
 		}
 		return m
 	}
-	at := mentionAt(text)
+	at := prompt.MentionAt(text)
 	if at < 0 {
 		return menu{}
 	}
 	m := menu{from: at}
-	for _, name := range mention.Rank(files, text[at+1:]) {
+	for _, name := range prompt.Rank(files, text[at+1:]) {
 		m.choices = append(m.choices, choice{word: "@" + name})
 	}
 	return m
-}
-
-// mentionAt returns the start of the mention at the end of a text, -1 if there is none.
-func mentionAt(text string) int {
-	at := strings.LastIndexByte(text, '@')
-	if at < 0 || strings.ContainsAny(text[at:], " \n\t") || at > 0 && !strings.ContainsRune(" \n\t(\"'", rune(text[at-1])) {
-		return -1
-	}
-	return at
 }

@@ -1,5 +1,4 @@
-// Package mention finds files in a folder by part of their name.
-package mention
+package prompt
 
 import (
 	"io/fs"
@@ -137,4 +136,13 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// MentionAt returns the start of the mention at the end of a text, -1 if there is none.
+func MentionAt(text string) int {
+	at := strings.LastIndexByte(text, '@')
+	if at < 0 || strings.ContainsAny(text[at:], " \n\t") || at > 0 && !strings.ContainsRune(" \n\t(\"'", rune(text[at-1])) {
+		return -1
+	}
+	return at
 }

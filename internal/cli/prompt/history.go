@@ -1,4 +1,4 @@
-package chat
+package prompt
 
 import (
 	"bufio"
@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// history has earlier prompts of this and other sessions. Each entry is a line of JSON in a
+// History has earlier prompts of this and other sessions. Each entry is a line of JSON in a
 // file that only the user can read.
-type history struct {
+type History struct {
 	file    string
 	entries []string
 	// back is the number of entries that the user went back, and draft the text typed before that.
@@ -23,9 +23,9 @@ const (
 	maxEntrySize = 64 << 10
 )
 
-// openHistory reads the history. A file that cannot be read is treated as empty.
-func openHistory(dataDir string) *history {
-	h := &history{file: filepath.Join(dataDir, "history.jsonl")}
+// OpenHistory reads the history. A file that cannot be read is treated as empty.
+func OpenHistory(dataDir string) *History {
+	h := &History{file: filepath.Join(dataDir, "history.jsonl")}
 	f, err := os.Open(h.file)
 	if err != nil {
 		return h
@@ -46,7 +46,7 @@ func openHistory(dataDir string) *history {
 	return h
 }
 
-func (h *history) remember(entry string) {
+func (h *History) remember(entry string) {
 	if n := len(h.entries); n > 0 && h.entries[n-1] == entry {
 		return
 	}
@@ -54,8 +54,8 @@ func (h *history) remember(entry string) {
 	h.entries = h.entries[max(0, len(h.entries)-maxEntries):]
 }
 
-// add appends an entry. Write errors are ignored: they do not affect the session.
-func (h *history) add(entry string) {
+// Add appends an entry. Write errors are ignored: they do not affect the session.
+func (h *History) Add(entry string) {
 	h.back = 0
 	if entry == "" || len(entry) > maxEntrySize {
 		return
@@ -71,7 +71,7 @@ func (h *history) add(entry string) {
 }
 
 // rewrite truncates the file to the entries in memory.
-func (h *history) rewrite() {
+func (h *History) rewrite() {
 	var all []byte
 	for _, entry := range h.entries {
 		line, _ := json.Marshal(entry) // a string is always JSON
@@ -82,8 +82,8 @@ func (h *history) rewrite() {
 	}
 }
 
-// older returns the entry before the one that is shown; now is the typed text.
-func (h *history) older(now string) (string, bool) {
+// Older returns the entry before the one that is shown; now is the typed text.
+func (h *History) Older(now string) (string, bool) {
 	if h.back == len(h.entries) {
 		return "", false
 	}
@@ -94,8 +94,8 @@ func (h *history) older(now string) (string, bool) {
 	return h.entries[len(h.entries)-h.back], true
 }
 
-// newer returns the entry after it, or the text typed before.
-func (h *history) newer() (string, bool) {
+// Newer returns the entry after it, or the text typed before.
+func (h *History) Newer() (string, bool) {
 	if h.back == 0 {
 		return "", false
 	}

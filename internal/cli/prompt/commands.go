@@ -1,0 +1,95 @@
+package prompt
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Command is a built-in slash command.
+type Command struct {
+	Name, Argument, About string
+	// Agent is true if it needs an open session.
+	Agent bool
+}
+
+// Commands are the built-in commands. The others are prompts: see package custom.
+var Commands = []Command{
+	{Name: "help", About: "show commands and keys"},
+	{Name: "new", Argument: "[TASK]", About: "start a new session, with the next message"},
+	{Name: "resume", Argument: "[ID]", About: "open another session"},
+	{Name: "plan", Argument: "[TASK]", About: "turn plan mode on or off; approve or edit a plan"},
+	{Name: "undo", About: "undo the last turn: its files and messages", Agent: true},
+	{Name: "redo", About: "redo the turn that was undone", Agent: true},
+	{Name: "compact", Argument: "[HINTS]", About: "replace the history with a summary", Agent: true},
+	{Name: "model", Argument: "[NAME]", About: "show or change the model of this session", Agent: true},
+	{Name: "diff", Argument: "[FILE]", About: "list changed files, or show the diff of one", Agent: true},
+	{Name: "status", About: "show the session, its cost and context"},
+	{Name: "title", Argument: "TEXT", About: "rename this session", Agent: true},
+	{Name: "pause", About: "pause the agent after the current step", Agent: true},
+	{Name: "continue", About: "continue a paused agent", Agent: true},
+	{Name: "stop", About: "stop the agent until the next message", Agent: true},
+	{Name: "commands", About: "list commands that send a prompt"},
+	{Name: "quit", About: "quit; the session is kept"},
+}
+
+const keysHelp = `Keys
+  Enter               send; queued while the agent is working
+  Alt-Enter, Ctrl-J   new line; also a backslash at the end of a line
+  @                   mention a file; Tab completes
+  Up, Down            earlier prompts
+  Esc                 interrupt the current step
+  Ctrl-C              clear the prompt, or pause after this step;
+                      twice: interrupt the step; when idle: quit
+  Ctrl-D              quit
+Answer a question about a call with the letter in brackets and Enter.
+Calls marked HIGH RISK need the whole word yes.`
+
+// Help returns the list of commands and keys.
+func Help() string {
+	var b strings.Builder
+	b.WriteString("Commands\n")
+	for _, c := range Commands {
+		fmt.Fprintf(&b, "  %-18s  %s\n", strings.TrimSpace("/"+c.Name+" "+c.Argument), c.About)
+	}
+	return b.String() + keysHelp
+}
+
+// IsCommand splits a line that is a command. A path such as /etc/hosts is not a command.
+func IsCommand(line string) (name, arguments string, ok bool) {
+	found := commandForm.FindStringSubmatch(line)
+	if found == nil {
+		return "", "", false
+	}
+	return found[1], strings.TrimSpace(found[2]), true
+}
+
+var commandForm = regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_.:-]*)(?:\s+((?s).*))?$`)
+
+// aliases are alternative names of commands.
+var aliases = map[string]string{"exit": "quit", "q": "quit", "clear": "new", "rename": "title", "sessions": "resume"}
+
+// Find finds a command by its name.
+func Find(name string) (Command, bool) {
+	if other, ok := aliases[name]; ok {
+		name = other
+	}
+	if i := slices.IndexFunc(Commands, func(c Command) bool { return c.Name == name }); i >= 0 {
+		return Commands[i], true
+	}
+	return Command{}, false
+}
+
+// Unknown suggests commands that the user may have meant.
+func Unknown(name string) string {
+	names := []string{"review", "init"}
+	for _, c := range Commands {
+		names = append(names, c.Name)
+	}
+	text := "unknown command /" + name
+	if near := Nearest(names, name); near != "" {
+		text += "; did you mean /" + near + "?"
+	}
+	return text + " Type /help for all commands"
+}

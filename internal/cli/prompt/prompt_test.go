@@ -1,0 +1,80 @@
+package prompt
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCommandsAndPaths(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{"/help": "help", "/model  openai/x ": "model|openai/x", "/etc/hosts is odd": "", "/": "", "hello /help": "", "/new\nline": "new|line", "/db:dump": "db:dump", "/9lives": "9lives"} {
+		name, arguments, ok := IsCommand(line)
+		if got := strings.TrimSuffix(name+"|"+arguments, "|"); ok != (want != "") || ok && got != want {
+			t.Errorf("%q: %q %v", line, got, ok)
+		}
+	}
+	if c, ok := Find("exit"); !ok || c.Name != "quit" {
+		t.Errorf("%+v", c)
+	}
+	if text := Unknown("modle"); !strings.Contains(text, "/model?") {
+		t.Error(text)
+	}
+	for _, c := range Commands {
+		if !strings.Contains(Help(), "/"+c.Name) {
+			t.Errorf("the help does not have /%s", c.Name)
+		}
+	}
+	for line := range strings.SplitSeq(Help(), "\n") {
+		if len(line) > 76 {
+			t.Errorf("does not fit into 80 columns: %q", line)
+		}
+	}
+}
+
+func TestMentions(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"": -1, "@": 0, "see @a": 4, "see @a ": -1, "a@b": -1, "(@x": 1, "@a and @b/c": 7, "one\n@two": 4} {
+		if got := MentionAt(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	h := OpenHistory(dir)
+	for _, entry := range []string{"one", "two\nlines", "two\nlines", "", "three"} {
+		h.Add(entry)
+	}
+	h = OpenHistory(dir)
+	var got []string
+	for text, ok := h.Older("draft"); ok; text, ok = h.Older("") {
+		got = append(got, text)
+	}
+	if !slices.Equal(got, []string{"three", "two\nlines", "one"}) {
+		t.Errorf("%q", got)
+	}
+	for range 2 {
+		h.Newer()
+	}
+	if text, ok := h.Newer(); !ok || text != "draft" {
+		t.Errorf("%q %v", text, ok)
+	}
+	if info, err := os.Stat(h.file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	for range 2*maxEntries + 1 {
+		h.Add("a")
+		h.Add("b")
+	}
+	if h = OpenHistory(dir); len(h.entries) != maxEntries {
+		t.Errorf("%d entries", len(h.entries))
+	}
+	text, err := os.ReadFile(h.file)
+	if n := strings.Count(string(text), "\n"); err != nil || n != maxEntries {
+		t.Errorf("the file has %d lines, %v", n, err)
+	}
+}
