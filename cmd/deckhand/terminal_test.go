@@ -209,6 +209,8 @@ func TestApprovals(t *testing.T) {
 		s.enter("e")
 		s.expect("New command:")
 		s.enter("touch right")
+		s.expect("approved with changes:")
+		s.expect("$ touch right")
 		s.expect("— finished")
 		s.ends(cli.ExitDone)
 		if d.exists("wrong") || !d.exists("right") {

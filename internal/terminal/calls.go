@@ -254,6 +254,16 @@ func (d *Display) asked(p session.ApprovalAsked) {
 	}
 }
 
+// edited shows a call that was approved with other arguments, as it runs.
+func (d *Display) edited(p session.ApprovalGiven) {
+	if !p.Approved || len(p.Args) == 0 || d.tool.ID != p.ID {
+		return
+	}
+	d.tool.Args, d.shown = p.Args, nil
+	d.Notice("approved with changes:")
+	d.whole(d.tool)
+}
+
 // Risk says how dangerous a call was rated, for a question about it.
 func Risk(r session.Risk) string {
 	switch r {

@@ -45,6 +45,8 @@ func (d *Display) Event(e session.Event) {
 		d.typedEnded(p)
 	case session.ApprovalAsked:
 		d.asked(p)
+	case session.ApprovalGiven:
+		d.edited(p)
 	default:
 		d.notice(e.Payload)
 	}

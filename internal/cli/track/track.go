@@ -3,6 +3,7 @@
 package track
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -104,9 +105,18 @@ func (a *Agent) work(p session.Payload) {
 	case session.ToolCalled:
 		a.Cost = max(a.Cost, p.Totals.Cost)
 		a.Waits, a.Expects = p.Awaits, false
-		if display, view := tool.Show(p.Name, p.Args); display.Content == tool.Checklist && len(view.Items) > 0 {
-			a.Tasks = view.Items
+		a.list(p.Name, p.Args)
+	case session.ToolReturned:
+		if p.Outcome == session.Succeeded { // the user may have edited the call
+			a.list(p.Name, p.Args)
 		}
+	}
+}
+
+// list takes the task list of a call, if it has one.
+func (a *Agent) list(name string, args json.RawMessage) {
+	if display, view := tool.Show(name, args); display.Content == tool.Checklist && len(view.Items) > 0 {
+		a.Tasks = view.Items
 	}
 }
 
