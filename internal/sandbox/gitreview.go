@@ -151,6 +151,8 @@ type GitMarkParams struct {
 	Turn int64 `json:"turn"`
 	// First is true in the first turn. Repositories that exist before its first call belong to the user.
 	First bool `json:"first,omitempty"`
+	// Conversation is the ID of the conversation.
+	Conversation string `json:"conversation,omitempty"`
 }
 
 // GitMark records the files of all repositories as they are before a turn.
@@ -161,15 +163,15 @@ func (s *Sandbox) GitMark(ctx context.Context, p GitMarkParams) error {
 // markTime is the maximum time that a turn's first call waits for its files to be recorded.
 const markTime = 10 * time.Second
 
-// MarkTurn is GitMark before the first call of a turn, if own says that the sandbox is the session's own. marked is the turn
+// MarkTurn is GitMark before the first call of a turn of a conversation, if own says that the sandbox is its own. marked is the turn
 // that was recorded last. A call is not worth failing for it, so errors are ignored. It returns s.
-func (s *Sandbox) MarkTurn(ctx context.Context, own bool, marked *int64, turn int64, first bool) *Sandbox {
+func (s *Sandbox) MarkTurn(ctx context.Context, conversation string, own bool, marked *int64, turn int64, first bool) *Sandbox {
 	if !own || *marked == turn {
 		return s
 	}
 	*marked = turn
 	ctx, cancel := context.WithTimeout(ctx, markTime)
 	defer cancel()
-	_ = s.GitMark(ctx, GitMarkParams{turn, first})
+	_ = s.GitMark(ctx, GitMarkParams{Turn: turn, First: first, Conversation: conversation})
 	return s
 }

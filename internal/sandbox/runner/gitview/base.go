@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/hex"
 	"strings"
+
+	"deckhand/internal/sandbox/runner/files"
 )
 
 // origin is where the remote branches are.
@@ -24,7 +26,7 @@ func (v *View) branch(ctx context.Context, r repo) (string, error) {
 
 // base is what the work is compared with: the first that exists of the branch
 // at origin, where the work left the default branch of origin, the default
-// branch of origin, nothing at all. head is the commit the work is at, "" if
+// branch of origin; "" if there is none. head is the commit the work is at, "" if
 // there is none yet.
 func (v *View) base(ctx context.Context, r repo, branch string) (base, head string, err error) {
 	names := []string{"HEAD", origin + branch, origin + "HEAD", origin + "main", origin + "master"}
@@ -55,8 +57,31 @@ func (v *View) base(ctx context.Context, r repo, branch string) (base, head stri
 		}
 		return strings.TrimSpace(string(left)), head, err
 	}
-	base, err = v.nothing(ctx, r)
-	return base, head, err
+	return "", head, nil
+}
+
+// upstream is base, and in a repository without a remote the start of the conversation, where the work left the default
+// branch, or the last commit.
+func (v *View) upstream(ctx context.Context, tree files.Tree, r repo, branch string) (string, error) {
+	base, head, err := v.base(ctx, r, branch)
+	if err != nil || base != "" {
+		return base, err
+	}
+	if m, ok := readMarks(tree, r); ok {
+		if _, err := v.text(ctx, r, "", 1<<10, "cat-file", "-e", m.Start+"^{tree}"); err == nil {
+			return m.Start, nil
+		}
+	}
+	if head == "" {
+		return v.nothing(ctx, r)
+	}
+	for _, name := range []string{"refs/heads/main", "refs/heads/master"} {
+		left, err := v.text(ctx, r, "", 1<<10, "merge-base", head, name)
+		if code(err) == 0 {
+			return strings.TrimSpace(string(left)), err
+		}
+	}
+	return head, nil
 }
 
 // nothing is the tree without files. Its name depends on the repository's kind.

@@ -50,7 +50,7 @@ func (v *View) changes(ctx context.Context, tree files.Tree, r repo) (map[string
 	if err != nil {
 		return nil, err
 	}
-	base, _, err := v.base(ctx, r, st.branch)
+	base, err := v.upstream(ctx, tree, r, st.branch)
 	if err != nil {
 		return nil, err
 	}

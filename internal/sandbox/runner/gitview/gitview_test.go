@@ -129,7 +129,7 @@ func TestBases(t *testing.T) {
 	s.git("", "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
 	s.want("A one", "A two")
 	s.git("", "symbolic-ref", "-d", "refs/remotes/origin/HEAD")
-	s.want("A file", "A one", "A two") // nothing to compare with
+	s.want("A one", "A two") // where the work left the local default branch
 	s.git("", "update-ref", "refs/remotes/origin/master", "main")
 	s.want("A one", "A two")
 	// Nothing in common with the default branch: its tip.
@@ -153,15 +153,15 @@ func TestUnborn(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	s.commit("")
-	s.want("A file") // there is no origin
+	s.want() // there is no origin: since the last commit
 	s.remove("file")
-	s.want()
+	s.want("D file")
 	// With an origin, but not a commit of our own.
 	s.clone("late", "theirs", "both")
 	s.git("late", "checkout", "-q", "--orphan", "new")
 	s.git("late", "rm", "-qrf", ".")
 	s.put("late/both", "original both\n")
-	s.want("D late/theirs")
+	s.want("D file", "D late/theirs")
 }
 
 func TestOtherHash(t *testing.T) {

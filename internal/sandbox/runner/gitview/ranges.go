@@ -20,6 +20,8 @@ type marks struct {
 	Start string `json:"start"`
 	Turn  string `json:"turn"`
 	At    int64  `json:"at"`
+	// Of is the conversation that Start belongs to. A folder of the user may have several, one after the other.
+	Of string `json:"of,omitempty"`
 }
 
 const (
@@ -62,6 +64,9 @@ func (v *View) Mark(ctx context.Context, p sandbox.GitMarkParams) error {
 	}
 	for _, r := range repos {
 		m, known := readMarks(tree, r)
+		if known && p.First && m.Of != p.Conversation { // of an earlier conversation in this folder
+			m, known = marks{}, false
+		}
 		if !isFolder(tree, r.prefix+".git") || known && m.At == p.Turn {
 			continue
 		}
@@ -82,7 +87,7 @@ func (v *View) Mark(ctx context.Context, p sandbox.GitMarkParams) error {
 			continue
 		}
 		if !known {
-			m.Start = start
+			m.Start, m.Of = start, p.Conversation
 		}
 		m.Turn, m.At = id, p.Turn
 		b, err := json.Marshal(m)
@@ -99,6 +104,9 @@ func (v *View) Mark(ctx context.Context, p sandbox.GitMarkParams) error {
 // created returns the base tree for a repository that was created during the conversation: the tree of origin, or the empty tree.
 func (v *View) created(ctx context.Context, r repo) (string, error) {
 	base, _, err := v.base(ctx, r, "")
+	if err == nil && base == "" {
+		return v.nothing(ctx, r)
+	}
 	return base, err
 }
 
@@ -152,8 +160,7 @@ func (v *View) snapshot(ctx context.Context, tree files.Tree, r repo) (string, e
 func (v *View) resolve(ctx context.Context, tree files.Tree, r repo, branch string, in sandbox.GitRange) (string, error) {
 	switch in.Kind {
 	case "", sandbox.RangeUpstream:
-		base, _, err := v.base(ctx, r, branch)
-		return base, err
+		return v.upstream(ctx, tree, r, branch)
 	case sandbox.RangeStart, sandbox.RangeTurn:
 		if m, ok := readMarks(tree, r); ok {
 			id := m.Start

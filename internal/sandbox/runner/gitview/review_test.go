@@ -147,6 +147,38 @@ func TestReviewOfATurn(t *testing.T) {
 	}
 }
 
+// Without a remote, the work is compared with the start of the conversation, and before its first call with the default branch
+// or the last commit. The next conversation in the same folder has a start of its own.
+func TestReviewWithoutARemote(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.git("", "init", "-q", "-b", "main")
+	s.put("a", "a\n")
+	s.put("b", "b\n")
+	s.commit("")
+	s.want()
+	s.put("mine", "uncommitted\n")
+	s.want("A mine")
+	s.git("", "checkout", "-qb", "work")
+	s.put("c", "c\n")
+	s.git("", "add", "c")
+	s.git("", "commit", "-qm", "c")
+	s.want("A c", "A mine") // since the work left main
+	s.git("", "branch", "-qm", "main", "trunk")
+	s.want("A mine") // since the last commit
+	s.ok(s.Mark(t.Context(), sandbox.GitMarkParams{Turn: 2, First: true, Conversation: "one"}))
+	s.put("a", "changed\n")
+	s.commit("")
+	s.want("M a")
+	s.ok(s.Mark(t.Context(), sandbox.GitMarkParams{Turn: 2, First: true, Conversation: "one"}))
+	s.want("M a")
+	next := New(Config{Spawner: spawner, Workspace: s.dir, Env: s.environ})
+	s.ok(next.Mark(t.Context(), sandbox.GitMarkParams{Turn: 2, First: true, Conversation: "two"}))
+	s.want()
+	s.put("b", "changed\n")
+	s.want("M b")
+}
+
 // A repository that the agent creates is shown whole since the start, and in its turn.
 func TestReviewOfACreatedRepository(t *testing.T) {
 	t.Parallel()
