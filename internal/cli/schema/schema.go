@@ -33,6 +33,13 @@ func Read(file string) (*Answer, error) {
 	if len(b) > maxSize {
 		return nil, fmt.Errorf("%s is larger than %d KiB", file, maxSize>>10)
 	}
+	var decoded any
+	if err := json.Unmarshal(b, &decoded); err != nil {
+		return nil, fmt.Errorf("%s is not a JSON schema: %w", file, err)
+	}
+	if err := fault(decoded); err != nil {
+		return nil, fmt.Errorf("%s is not a JSON schema: %w", file, err)
+	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(b, &s); err != nil {
 		return nil, fmt.Errorf("%s is not a JSON schema: %w", file, err)
