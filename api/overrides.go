@@ -27,6 +27,17 @@ type SetOverrides struct {
 	PlanMode         Opt[bool]    `json:"plan_mode,omitzero" nullable:"false" doc:"Make the agent read-only: it makes a plan and changes nothing until plan_mode is false again."`
 }
 
+// Override returns the overrides of a model and a budget; "" and nil keep the current ones.
+func Override(model string, budget *float64) (out SetOverrides) {
+	if model != "" {
+		out = OverrideModel(model)
+	}
+	if budget != nil {
+		out.MaxBudgetPerTask = Some(*budget)
+	}
+	return out
+}
+
 // ForkConversation is the body of POST …/fork.
 type ForkConversation struct {
 	EventID Opt[int64]  `json:"event_id,omitzero" minimum:"1" doc:"Last event to copy; null: the newest."`

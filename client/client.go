@@ -68,7 +68,12 @@ func (c *Client) Create(ctx context.Context, in api.CreateConversation) (api.Con
 // Say sends a message. With a retryKey, which is optional, sending it again has no
 // effect.
 func (c *Client) Say(ctx context.Context, id, text, retryKey string) error {
-	_, err := send[api.Accepted](ctx, c, http.MethodPost, item(id)+"/message", api.PostMessage{Message: text}, retryKey)
+	return c.Post(ctx, id, api.PostMessage{Message: text}, retryKey)
+}
+
+// Post is Say with images.
+func (c *Client) Post(ctx context.Context, id string, m api.PostMessage, retryKey string) error {
+	_, err := send[api.Accepted](ctx, c, http.MethodPost, item(id)+"/message", m, retryKey)
 	return err
 }
 

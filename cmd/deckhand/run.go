@@ -2,18 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"deckhand/api"
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/clone"
+	"deckhand/internal/cli/folder"
+	"deckhand/internal/cli/join"
 	"deckhand/internal/cli/schema"
 	"deckhand/internal/cli/setup"
+	"deckhand/internal/cli/stdin"
 	"deckhand/internal/config"
 	"deckhand/internal/conversation"
 	"deckhand/internal/sandbox/drivers"
@@ -39,7 +40,7 @@ type talkFlags struct {
 
 // runCmd is deckhand run.
 type runCmd struct {
-	Task         string   `arg:"" optional:"" help:"Task for the agent. It is read from standard input for -, or if it is omitted and standard input is not a terminal."`
+	Task         string   `arg:"" optional:"" help:"Task for the agent. It is read from standard input for -, or if it is omitted and standard input is not a terminal. Otherwise, piped input is appended to it."`
 	Dir          string   `name:"dir" default:"." placeholder:"DIR" help:"Folder to work in (default: the current folder)."`
 	Continue     bool     `name:"continue" short:"c" help:"Continue the last session of this folder; the task is the next message."`
 	OutputSchema string   `name:"output-schema" type:"existingfile" placeholder:"FILE" help:"JSON schema that the final answer must match. The answer is printed to standard output; all other output goes to standard error."`
@@ -58,6 +59,7 @@ func (runCmd) Help() string {
 Examples:
   deckhand run "fix the failing test" --confirm
   deckhand run "what does this do?" --model scripted/demo
+  git diff | deckhand run "review this change"
   git log -1 --format=%B | deckhand run - --json
   deckhand run "list the public functions" --output-schema functions.json
   deckhand run --continue "now add tests"`
@@ -65,7 +67,7 @@ Examples:
 
 // Run runs the agent on the task.
 func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
-	task, err := cli.ReadTask(c.Task, "deckhand run")
+	task, err := stdin.Task(c.Task, "deckhand run", o.Stderr)
 	if err != nil {
 		return err
 	}
@@ -128,6 +130,10 @@ func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, crea
 	at := temporary(f.DataDir)
 	if f.Keep || options.Continue {
 		at = f.kept(at)
+		if c, err := folder.Of(f.DataDir, f.Folder).Client(); err == nil && f.Folder != "" {
+			_, base := f.choice(at.dir).Last()
+			return join.Task{Client: c, Request: create.Request, Flags: f.SettingsFlags, BaseURL: base, Options: options}.Run(ctx, o)
+		}
 		if at.last = options.Continue; at.last {
 			f.choice(at.dir).Recall()
 		}
@@ -150,12 +156,5 @@ func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, crea
 	if interrupted {
 		return cli.Exit(cli.ExitInterrupted)
 	}
-	code, err := cli.Talk(ctx, local.forTerminal(), options, o, create)
-	switch {
-	case errors.Is(err, syscall.EPIPE): // the reader of the output is gone
-		return cli.Exit(cli.ExitInterrupted)
-	case err != nil:
-		return err
-	}
-	return cli.Exit(code)
+	return cli.Talk(ctx, local.forTerminal(), options, o, create)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,10 +78,61 @@ func TestRunReadsThePipe(t *testing.T) {
 	}
 }
 
+// What is piped is appended to a task that is an argument. A pipe that stays open and empty is not waited for.
+func TestRunAppendsThePipe(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, func(llmtest.Asked) llmtest.Reply { return done("Done.") })
+	last := func() string { return string(d.server.Asked()[len(d.server.Asked())-1].Body) }
+	cmd := d.command(d.args("run", "review this")...)
+	cmd.Stdin = strings.NewReader("+ added line\n")
+	if code, _, errs := d.finish(cmd); code != 0 {
+		t.Fatalf("%d %s", code, errs)
+	}
+	holds(t, last(), `review this\n\n+ added line`)
+
+	cmd = d.command(d.args("run", "review this")...)
+	cmd.Stdin = strings.NewReader(strings.Repeat("x", 1<<20))
+	if code, _, errs := d.finish(cmd); code != cli.ExitUsage || !strings.Contains(errs, "longer than 1 MiB") {
+		t.Errorf("%d %s", code, errs)
+	}
+
+	name := filepath.Join(t.TempDir(), "list")
+	if err := os.WriteFile(name, []byte("a task\nof a loop\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(7, io.SeekStart); err != nil { // as a shell loop does
+		t.Fatal(err)
+	}
+	cmd = d.command(d.args("run", "fix one")...)
+	cmd.Stdin = file
+	if code, _, errs := d.finish(cmd); code != 0 || strings.Contains(last(), "of a loop") {
+		t.Errorf("%d %s", code, errs)
+	}
+
+	empty, open, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	defer empty.Close()
+	cmd = d.command(d.args("run", "alone")...)
+	cmd.Stdin = empty
+	code, _, errs := d.finish(cmd)
+	if code != 0 || !strings.Contains(errs, "continuing without it") {
+		t.Errorf("%d %s", code, errs)
+	}
+	holds(t, last(), "alone")
+}
+
 // A kept run is a session of its folder: another run and a person can continue it.
 func TestRunContinues(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, llmtest.Script(done("First."), done("Second."), done("Third.")))
+	d := newDesk(t, llmtest.Script(done("First."), done("Second."), done("Third."), done("Beside."), done(`{"n": 5}`)))
 	if code, _, errs := d.run("run", "again", "--continue"); code != cli.ExitUsage || !strings.Contains(errs, "no session in this folder") {
 		t.Errorf("%d %s", code, errs)
 	}
@@ -99,8 +151,42 @@ func TestRunContinues(t *testing.T) {
 	s.enter("and now")
 	s.expect("Third.")
 	holds(t, string(d.server.Asked()[2].Body), "begin", "go on", "and now")
-	if code, _, errs := d.run("run", "at the same time", "--continue"); code != cli.ExitError || !strings.Contains(errs, "another deckhand process uses") {
+	s.shows("Describe a task")
+	code, out, errs = d.run("run", "at the same time", "--continue") // on the server of that session
+	if code != 0 || strings.Contains(out, "Third.") || !strings.Contains(out, "Beside.") {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	s.expect("Beside.") // the session is the same one
+	holds(t, string(d.server.Asked()[3].Body), "and now", "at the same time")
+	schema := filepath.Join(t.TempDir(), "schema.json")
+	if err := os.WriteFile(schema, []byte(`{"type":"object","required":["n"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = d.run("run", "a new one", "--keep", "--json", "--output-schema", schema)
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); code != 0 || !strings.Contains(lines[len(lines)-1], `"output":{"n":5}`) {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	if strings.Contains(string(d.server.Asked()[4].Body), "at the same time") {
+		t.Error("the new conversation continues the old one")
+	}
+	if code, _, errs = d.run("run", "again", "--keep", "--max-iterations", "3"); code != cli.ExitUsage || !strings.Contains(errs, "--max-iterations cannot be used while another terminal") {
 		t.Errorf("%d %s", code, errs)
+	}
+	s.press(ctrlD)
+	s.ends(cli.ExitDone)
+}
+
+// Beside an open session, a call that needs approval is rejected without a terminal, and approved with --yes.
+func TestRunBesideASessionAsks(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, llmtest.Script(sh("touch one"), sh("touch two"), done("Done.")))
+	s := d.session(80, 24, "--confirm")
+	s.shows("Describe a task")
+	if code, out, errs := d.run("run", "go", "--keep"); code != cli.ExitRejected || d.exists("one") {
+		t.Errorf("%d %s%s", code, out, errs)
+	}
+	if code, out, errs := d.run("run", "go", "--keep", "--yes"); code != cli.ExitDone || !d.exists("two") {
+		t.Errorf("%d %s%s", code, out, errs)
 	}
 	s.press(ctrlD)
 	s.ends(cli.ExitDone)

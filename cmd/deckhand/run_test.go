@@ -194,6 +194,8 @@ func TestRunExitCodes(t *testing.T) {
 		"iterations":        {forever, []string{"go", "--max-iterations", "2"}, cli.ExitLimit, "The limit of 2 model calls"},
 		"money":             {forever, []string{"go", "--budget", "0.000001"}, cli.ExitLimit, "— limit reached"},
 		"time":              {llmtest.Script(llmtest.Reply{Text: "some words are said and then", Break: llmtest.Hang}), []string{"go", "--timeout", "500ms"}, cli.ExitLimit, "time limit reached"},
+		"a reason: time":    {llmtest.Script(llmtest.Reply{Text: "some words are said and then", Break: llmtest.Hang}), []string{"go", "--timeout", "500ms", "--json"}, cli.ExitLimit, `"reason":"time limit reached"`},
+		"a reason: no":      {llmtest.Script(sh("echo hi > made"), done("no")), []string{"go", "--confirm", "--json"}, cli.ExitRejected, `"reason":"a tool call was rejected`},
 		"needs approval":    {llmtest.Script(sh("echo hi > made"), done("no")), []string{"go", "--confirm"}, cli.ExitRejected, "needs approval"},
 		"yes to all":        {llmtest.Script(sh("echo hi"), done("Yes.")), []string{"go", "--yes"}, cli.ExitDone, "— finished"},
 		"stuck":             {func(llmtest.Asked) llmtest.Reply { return sh("false") }, []string{"go"}, cli.ExitStuck, "stuck in a loop"},

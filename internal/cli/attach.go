@@ -225,7 +225,7 @@ func (a *attached) over(ctx context.Context) (over bool, code int, err error) {
 		a.Problem("a tool call needs approval, but there is no terminal to ask on")
 		return true, ExitRejected, nil
 	case session.AgentError, session.AgentRateLimited:
-		code = codeOfError(a.ErrorID)
+		code = CodeOfError(a.ErrorID)
 	case session.AgentPaused:
 		code = ExitInterrupted
 	case session.AgentStopped:

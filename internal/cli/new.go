@@ -72,21 +72,35 @@ func (c *New) Run(ctx context.Context, o *Output) error {
 	return r.attach(ctx, o, found, nil)
 }
 
-// ReadTask is the task that was given, or what standard input says for - and, if it is not a terminal,
-// for none.
+// MaxTask is the maximum size of a task, as for all messages.
+const MaxTask = 1 << 20
+
+// ReadTask returns the task that was given, or standard input for -, and for no task if standard input is not a terminal.
 func ReadTask(task, command string) (string, error) {
 	if task == "-" || task == "" && Columns(os.Stdin) == 0 {
-		text, err := io.ReadAll(io.LimitReader(os.Stdin, 1<<20))
+		text, err := ReadInput()
 		if err != nil {
 			return "", err
 		}
-		task = string(text)
+		task = text
 	}
 	if strings.TrimSpace(task) == "" {
 		return "", Usagef("task missing; for example: %s %q", command, "fix the failing test")
 	}
 	return task, nil
 }
+
+// ReadInput reads all of standard input.
+func ReadInput() (string, error) {
+	text, err := io.ReadAll(io.LimitReader(os.Stdin, MaxTask+1))
+	if err == nil && len(text) > MaxTask {
+		err = ErrTooLong
+	}
+	return string(text), err
+}
+
+// ErrTooLong says that a task is longer than a message may be.
+var ErrTooLong = Usagef("the task and standard input are longer than %d MiB; put the input into a file in the folder instead", MaxTask>>20)
 
 // Images are files with images as data URLs, for a request.
 func Images(files []string) (out api.Opt[[]string], err error) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,6 +51,7 @@ type talk struct {
 	said   string
 	output json.RawMessage
 	asked  int
+	reason string          // why it ended, if the log does not say it
 	failed <-chan struct{} // closed when a part of the server gave up
 }
 
@@ -83,8 +85,8 @@ type TalkOptions struct {
 	Schema *schema.Answer
 }
 
-// Talk has a conversation with an agent on a local server, and returns the exit code.
-func Talk(ctx context.Context, s LocalServer, f TalkOptions, o *Output, c conversation.Create) (int, error) {
+// Talk has a conversation with an agent on a local server, and returns the exit code as an error.
+func Talk(ctx context.Context, s LocalServer, f TalkOptions, o *Output, c conversation.Create) error {
 	if f.Schema != nil && !f.JSON { // standard output is for the answer
 		o = &Output{Stdout: o.Stderr, Stderr: o.Stderr, Answer: o.Stdout}
 	}
@@ -92,7 +94,13 @@ func Talk(ctx context.Context, s LocalServer, f TalkOptions, o *Output, c conver
 	if r := conversation.RefusalOf(err); r != nil {
 		err = Refused(r, r.Text)
 	}
-	return code, err
+	switch {
+	case errors.Is(err, syscall.EPIPE): // the reader of the output is gone
+		return Exit(ExitInterrupted)
+	case err != nil:
+		return err
+	}
+	return Exit(code)
 }
 
 // delta is more of what is being written.
@@ -329,7 +337,7 @@ func (t *talk) decide(ctx context.Context, st session.State) (code int, over boo
 	}
 	switch {
 	case st.Agent == session.AgentError, st.Agent == session.AgentRateLimited: // it gave up
-		return codeOfError(st.ErrorID), true, nil
+		return CodeOfError(st.ErrorID), true, nil
 	case t.rejected:
 		return ExitRejected, true, nil
 	case st.Agent == session.AgentAwaitingUser && t.in != nil && t.schema == nil:
@@ -349,8 +357,9 @@ func (t *talk) checkAnswer(ctx context.Context) (code int, over bool, err error)
 		return ExitDone, true, nil
 	}
 	if t.asked++; t.asked >= maxAnswers {
+		t.reason = "the final answer was not accepted: " + wrong.Error()
 		if !t.json {
-			t.Problem("the final answer was not accepted: " + wrong.Error())
+			t.Problem(t.reason)
 		}
 		return ExitSchema, true, nil
 	}
@@ -358,8 +367,8 @@ func (t *talk) checkAnswer(ctx context.Context) (code int, over bool, err error)
 	return 0, false, t.say(ctx, t.schema.Again(wrong))
 }
 
-// codeOfError is the exit code for the way in which a turn failed.
-func codeOfError(id string) int {
+// CodeOfError is the exit code for the way in which a turn failed.
+func CodeOfError(id string) int {
 	switch id {
 	case "STATUS$ERROR_MAX_ITERATIONS", "STATUS$ERROR_BUDGET":
 		return ExitLimit
@@ -375,23 +384,6 @@ func (t *talk) halt(ctx context.Context) error {
 	return err
 }
 
-// result is the last line of --json.
-type result struct {
-	Result   string  `json:"result"`
-	ExitCode int     `json:"exit_code"`
-	Reason   string  `json:"reason,omitempty"`
-	ID       string  `json:"conversation_id"`
-	Input    int64   `json:"input_tokens"`
-	Output   int64   `json:"output_tokens"`
-	CostUSD  float64 `json:"cost_usd"`
-	Seconds  float64 `json:"seconds"`
-	DataDir  string  `json:"data_dir,omitempty"`
-	// Answer is the final answer, if a schema was given and it matches.
-	Answer json.RawMessage `json:"output,omitempty"`
-}
-
-var outcomes = map[int]string{ExitDone: "done", ExitError: "error", ExitLimit: "limit reached", ExitRejected: "rejected", ExitStuck: "stuck", ExitSchema: "invalid answer", ExitInterrupted: "interrupted"}
-
 // finish says how it ended.
 func (t *talk) finish(ctx context.Context, code int) error {
 	st, err := t.drain(ctx)
@@ -401,21 +393,9 @@ func (t *talk) finish(ctx context.Context, code int) error {
 	if err != nil {
 		return err
 	}
-	word := outcomes[code]
-	if code == ExitDone && st.Agent == session.AgentFinished {
-		word = "finished"
-	}
-	took := time.Since(t.began)
-	if t.json {
-		r := result{Result: word, ExitCode: code, Reason: st.Reason, ID: string(t.ID), Input: st.Totals.Input, Output: st.Totals.Output, CostUSD: st.Totals.Cost.Dollars(), Seconds: took.Seconds(), DataDir: t.Kept, Answer: t.output}
-		return printJSON(t.o.Stdout, r)
-	}
-	t.Summary(word, st.Totals, took)
+	e := Ended{Code: code, Finished: st.Agent == session.AgentFinished, Reason: cmp.Or(t.reason, st.Reason), ID: string(t.ID), Totals: st.Totals, Took: time.Since(t.began), DataDir: t.Kept, Answer: t.output}
 	if t.Kept != "" {
-		t.Notice("kept as conversation " + string(t.ID) + "; " + t.Reopen)
+		e.Reopen = t.Reopen
 	}
-	if t.output != nil {
-		_, err = fmt.Fprintf(t.o.Answer, "%s\n", t.output)
-	}
-	return err
+	return e.Print(t.o, t.json, t.Display)
 }

@@ -105,9 +105,9 @@ func (t *talk) refused(err error) error {
 func (t *talk) endEarly(ctx context.Context, how heard) (int, bool, error) {
 	code := ExitInterrupted
 	if how == tooLate {
-		code = ExitLimit
+		code, t.reason = ExitLimit, "time limit reached"
 		if !t.json {
-			t.Problem("time limit reached")
+			t.Problem(t.reason)
 		}
 	}
 	return code, true, t.halt(ctx)

@@ -45,6 +45,24 @@ func (f *SettingsFlags) Changes() api.SettingsInput {
 	return in
 }
 
+// OfServer returns a flag that is set and applies to a whole server, "" if there is none. The server uses the base URL, and asks
+// before all calls if asks is true.
+func (f *SettingsFlags) OfServer(baseURL string, asks bool) string {
+	switch {
+	case f.BaseURL != "" && f.BaseURL != baseURL:
+		return "--base-url"
+	case f.Agent != "":
+		return "--agent"
+	case f.Analyzer != "":
+		return "--analyzer"
+	case f.MaxIterations != nil:
+		return "--max-iterations"
+	case f.Confirm && !asks:
+		return "--confirm"
+	}
+	return ""
+}
+
 // ModelKey returns the API key of the model, from the environment only: all users can see command-line arguments.
 func ModelKey() string {
 	if k := os.Getenv("DECKHAND_LLM_API_KEY"); k != "" {

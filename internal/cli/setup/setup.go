@@ -53,13 +53,19 @@ func (c Choice) Remember() {
 
 // Recall sets the last chosen model, unless a flag sets one. It reports whether it set the model.
 func (c Choice) Recall() bool {
-	last, _ := os.ReadFile(c.File)
-	model, base, _ := strings.Cut(strings.TrimSpace(string(last)), "\n")
+	model, base := c.Last()
 	if model == "" || *c.Model != "" || *c.BaseURL != "" {
 		return false
 	}
 	*c.Model, *c.BaseURL = model, base
 	return true
+}
+
+// Last returns the last chosen model and its base URL, "" if there is none.
+func (c Choice) Last() (model, baseURL string) {
+	last, _ := os.ReadFile(c.File)
+	model, baseURL, _ = strings.Cut(strings.TrimSpace(string(last)), "\n")
+	return model, baseURL
 }
 
 // Run runs a session. A continued session uses the last model chosen in this folder. A new session uses it only if no other
