@@ -206,7 +206,7 @@ func TestSessionIsTerminated(t *testing.T) {
 func TestSessionPrompt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, llmtest.Script(llmtest.Reply{Text: "Seen."}, llmtest.Reply{Text: "Again."}))
-	for _, name := range []string{"wheel.py", "other.txt", "secret.env", ".gitignore"} {
+	for _, name := range []string{"wheel.py", "other.txt", "secret.env", ".gitignore", "my notes.md"} {
 		if err := os.WriteFile(filepath.Join(d.dir, name), []byte("*.env\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -219,13 +219,17 @@ func TestSessionPrompt(t *testing.T) {
 	s.shows("❯ @wheel.py")
 	s.press("\t")
 	s.shows("look at @wheel.py")
-	s.press("\x1b[200~ and\nthis\x1b[201~") // pasted lines are not sent
-	s.shows("  this")
+	s.press("\x1b[200~ and\r\n\tthis\x1b[201~") // pasted lines are not sent, and tabs are kept
+	s.shows("      this")
+	s.press(" @my")
+	s.shows(`❯ @"my notes.md"`)
+	s.press("\t")
+	s.shows(`this @"my notes.md"`)
 	s.resize(100, 30)
 	s.shows("look at @wheel.py  and", cli.Short(d.dir))
 	s.press("\r")
 	s.expect("Seen.")
-	holds(t, string(d.server.Asked()[0].Body), `first\nsecond\nlook at @wheel.py  and\nthis`)
+	holds(t, string(d.server.Asked()[0].Body), `first\nsecond\nlook at @wheel.py  and\n\tthis @\"my notes.md\"`)
 	s.press("/mo")
 	s.shows("❯ /model")
 	s.press("\t")
@@ -279,7 +283,7 @@ func TestSessionInLines(t *testing.T) {
 	cmd := d.command(d.args("session", "--confirm")...)
 	cmd.Stdin = strings.NewReader("one\ntwo \\\nlines\n/status\n")
 	code, out, errs := d.finish(cmd)
-	if code != 0 || d.exists("made") {
+	if code != cli.ExitRejected || d.exists("made") { // that of the last turn
 		t.Errorf("%d %s", code, errs)
 	}
 	holds(t, out, "First.", "$ touch made", "there is no terminal to ask on", "approvals: always asks")
@@ -417,4 +421,92 @@ func TestSessionKeepsItsModel(t *testing.T) {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	d.leavesNothing()
+}
+
+// In a dumb terminal, the first Ctrl-C pauses the agent, and a second one soon after it quits.
+func TestSessionIsInterruptedInLines(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, llmtest.Script(sh("echo begun; until test -e go; do read -t 0.1 x <> <(:); done; echo ended"), done("All done.")))
+	d.env = append(d.env, "TERM=dumb")
+	t.Cleanup(d.leavesNothing)
+	s := onScreen(t, d.command(d.args("session", "--yes")...))
+	s.expect("> ")
+	s.enter("go")
+	s.expect("  begun")
+	s.press(ctrlC)
+	s.expect("Ctrl-C again to quit")
+	if err := os.WriteFile(filepath.Join(d.dir, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("Paused. Enter continues")
+	s.enter("")
+	s.expect("All done.")
+	s.expect("> ")
+	s.press(ctrlC)
+	s.expect("Ctrl-C again to quit")
+	s.press(ctrlC)
+	s.expect("Continue with: deckhand -c")
+	if out := s.ends(cli.ExitDone); strings.Contains(out, "context canceled") || strings.Contains(out, "http://") {
+		t.Errorf("%q", out)
+	}
+}
+
+// A call that the user edited is shown as it ran, also when the session is continued.
+func TestSessionShowsEditedCalls(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, llmtest.Script(sh("echo wrong > made"), done("All right.")))
+	s := d.session(80, 24, "--confirm")
+	s.shows("Describe a task")
+	s.enter("write it")
+	s.shows("$ echo wrong > made", "Approve?")
+	s.enter("e")
+	s.shows("Edit the call")
+	s.press("\x15echo right > made\r")
+	s.expect("approved with changes:")
+	s.shows("$ echo right > made", "All right.", "Describe a task")
+	s.press(ctrlD)
+	s.ends(cli.ExitDone)
+	s = d.session(80, 24, "-c")
+	s.expect("approved with changes:")
+	s.shows("$ echo right > made", "All right.", "Describe a task")
+	s.press(ctrlD)
+	s.ends(cli.ExitDone)
+}
+
+// Messages that are sent during a turn are queued: they can be edited, deleted and sent now.
+func TestSessionQueue(t *testing.T) {
+	t.Parallel()
+	endless := "echo begun; while :; do read -t 1 x <> /dev/zero; done"
+	d := newDesk(t, llmtest.Script(sh(endless), done("Read.")))
+	s := d.session(80, 24, "--yes")
+	s.shows("Describe a task")
+	s.enter("go")
+	s.expect("  begun")
+	s.enter("first message")
+	s.shows("Queued (", "1  first message")
+	s.enter("second message")
+	s.shows("2  second message")
+	s.press("\x1b[A") // the last one, to edit it
+	s.shows("Edit the queued message", "> second message")
+	s.press(" edited\r")
+	s.shows("2  second message edited", "> Message the agent")
+	s.enter("third message")
+	s.shows("3  third message")
+	s.enter("/queue delete 1")
+	s.shows("1  second message edited", "2  third message")
+	s.enter("/queue send")
+	s.shows("use /queue edit N")
+	s.enter("/queue send 2")
+	s.expect("Read.")
+	now := s.shows("> third message", "> second message edited", "> Describe a task")
+	if strings.Contains(now, "Queued (") || strings.Contains(now, "first message") && !strings.Contains(now, "/queue") {
+		t.Errorf("still queued:\n%s", now)
+	}
+	body := string(d.server.Asked()[1].Body)
+	holds(t, body, "third message", "second message edited")
+	if strings.Contains(body, "first message") || strings.Index(body, "third message") > strings.Index(body, "second message edited") {
+		t.Errorf("the model was told %s", body)
+	}
+	s.press(ctrlD)
+	s.ends(cli.ExitDone)
 }

@@ -86,6 +86,8 @@ func (s *conversation) do(ctx context.Context, c prompt.Command, arguments strin
 		return s.setModel(ctx, arguments)
 	case "diff":
 		return "", s.changes(ctx, arguments)
+	case "queue": // line by line, a message is sent when the agent has replied to the one before
+		return s.queued(), nil
 	case "title":
 		if arguments == "" {
 			return "", cli.Usagef("/title needs a text")

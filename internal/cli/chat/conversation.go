@@ -33,8 +33,10 @@ type conversation struct {
 	offer []api.Conversation // to choose from before anything else
 	// plan is true in plan mode, for this conversation or the next one. reply is the agent's last reply, "" after a new message.
 	plan    bool
+	planned bool // plan mode as of the last event
 	reply   string
 	prompts custom.Source
+	queue   track.Queue
 
 	// newest is the number of the last event before the conversation was opened, and last the newest one shown.
 	newest, last int64
@@ -53,7 +55,7 @@ func (s *conversation) open(c api.Conversation) {
 	s.id, s.title, s.newest = c.ConversationID, c.Title, c.LastEventID
 	s.last = max(s.newest-recent, 0)
 	s.Agent = track.Agent{State: session.AgentState(c.AgentState), Cost: session.FromDollars(c.AccumulatedCost), Since: time.Now(), Window: s.Window}
-	s.question, s.reply = api.Approval{}, ""
+	s.question, s.reply, s.queue, s.planned = api.Approval{}, "", track.Queue{}, false
 	if c.ErrorID != nil {
 		s.ErrorID = *c.ErrorID
 	}
@@ -77,7 +79,7 @@ func (s *conversation) reopen(ctx context.Context, c api.Conversation) {
 // close closes the conversation; the next message starts a new one.
 func (s *conversation) close() {
 	s.id, s.title, s.newest, s.last = "", "", 0, 0
-	s.Agent, s.question, s.plan, s.reply = track.Agent{Window: s.Window}, api.Approval{}, false, ""
+	s.Agent, s.question, s.plan, s.reply, s.queue = track.Agent{Window: s.Window}, api.Approval{}, false, "", track.Queue{}
 }
 
 // present reports whether all past events have been shown.
@@ -92,13 +94,19 @@ func (s *conversation) take(it client.Item) {
 			s.Problem(err.Error())
 		}
 		for _, e := range events {
+			before := s.State
 			s.Remember(e.Payload)
-			s.Remote(e)
+			for _, e := range s.queue.Take(e, before) {
+				s.Remote(e)
+			}
 			switch p := e.Payload.(type) {
 			case session.Titled:
 				s.title = p.Title
 			case session.Overridden:
-				s.plan = p.Plan
+				if p.Plan && !s.planned { // an earlier reply is not a plan
+					s.reply = ""
+				}
+				s.plan, s.planned = p.Plan, p.Plan
 			case session.UserSaid:
 				s.reply = ""
 			case session.ModelAnswered:

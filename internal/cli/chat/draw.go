@@ -31,6 +31,7 @@ const (
 	newCall        // the edited arguments of a call
 	aYes           // whether the edited call may be made, if it has high risk
 	aPlan          // the edited plan
+	aQueued        // an edited message of the queue
 )
 
 // drawn is a session on a full terminal. The conversation is printed above and scrolls
@@ -58,6 +59,7 @@ type drawn struct {
 	draft   string // text that was typed before a question appeared
 	offered string // the call before it was edited
 	args    map[string]any
+	editing int64 // the queued message that is edited
 	history *prompt.History
 	menu    menu
 	known   []api.Command // commands that send a prompt, for completion
@@ -245,7 +247,7 @@ func (d *drawn) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = tick()
 	case tea.PasteMsg:
 		d.pressed = 0
-		d.input, cmd = d.input.Update(tea.PasteMsg{Content: terminal.Clean(strings.ReplaceAll(msg.Content, "\r", "\n"))})
+		d.input, cmd = d.input.Update(tea.PasteMsg{Content: prompt.Shown(terminal.Clean(msg.Content))})
 		cmd = tea.Batch(cmd, d.complete())
 	case tea.KeyPressMsg:
 		cmd = d.key(msg)
@@ -257,10 +259,8 @@ func (d *drawn) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // consider asks the user about a pending call, or withdraws the question.
 func (d *drawn) consider() tea.Cmd {
-	if d.question.CallID == "" && d.entry != aMessage && d.entry != aPlan {
-		d.entry = aMessage
-		d.set(d.draft)
-		d.draft = ""
+	if d.question.CallID == "" && d.entry != aMessage && d.entry != aPlan && d.entry != aQueued {
+		d.back()
 	}
 	if !d.mustAsk() || d.busy > 0 {
 		return nil
@@ -277,8 +277,8 @@ func (d *drawn) consider() tea.Cmd {
 // put asks about a call. Text that was being typed is restored afterwards, so that it is never taken as the answer.
 func (d *drawn) put(a api.Approval) {
 	d.ask(a)
-	if d.entry != aPlan {
-		d.draft = d.input.Value()
+	if d.entry != aPlan && d.entry != aQueued {
+		d.draft = d.typed()
 	}
 	d.entry, d.menu = anAnswer, menu{}
 	d.set("")
@@ -286,9 +286,12 @@ func (d *drawn) put(a api.Approval) {
 
 // set replaces the text in the prompt.
 func (d *drawn) set(text string) {
-	d.input.SetValue(text)
+	d.input.SetValue(prompt.Shown(text))
 	d.input.MoveToEnd()
 }
+
+// typed returns the text in the prompt.
+func (d *drawn) typed() string { return prompt.Typed(d.input.Value()) }
 
 // flush prints the whole lines that Display wrote. The last column stays free: the renderer erases the rest
 // of each line, and in the last column that would be its last character. Prints must not overtake each other, so one follows the

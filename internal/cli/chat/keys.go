@@ -29,7 +29,7 @@ func (d *drawn) key(k tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+c":
 		return d.interrupted()
 	case "ctrl+d":
-		if d.input.Value() == "" {
+		if d.typed() == "" {
 			return d.quit()
 		}
 	case "ctrl+z":
@@ -41,8 +41,12 @@ func (d *drawn) key(k tea.KeyPressMsg) tea.Cmd {
 	case "enter":
 		return d.enter()
 	case "up", "ctrl+p":
+		if n := len(d.queue.Messages); n > 0 && d.entry == aMessage && d.typed() == "" {
+			d.editQueued(d.queue.Messages[n-1])
+			return nil
+		}
 		if d.entry == aMessage && d.input.Line() == 0 {
-			if text, ok := d.history.Older(d.input.Value()); ok {
+			if text, ok := d.history.Older(d.typed()); ok {
 				d.set(text)
 			}
 			return nil
@@ -79,11 +83,13 @@ func (d *drawn) menuKey(name string) (cmd tea.Cmd, done bool) {
 			m.chosen(d, word)
 			return d.consider(), true
 		}
-		typed := d.input.Value()
+		typed := d.typed()
 		if name == "enter" && typed[min(m.from, len(typed)):] == word {
 			return nil, false // it is complete, so Enter sends it
 		}
-		if !strings.HasSuffix(word, "/") {
+		if name := strings.TrimSuffix(word, `"`); strings.HasSuffix(name, "/") {
+			word = name // a folder: its files can be completed
+		} else {
 			word += " "
 		}
 		d.set(typed[:min(m.from, len(typed))] + word)
@@ -99,7 +105,7 @@ func (d *drawn) menuKey(name string) (cmd tea.Cmd, done bool) {
 
 // complete finds completions of the typed text. Files are listed in the background.
 func (d *drawn) complete() tea.Cmd {
-	typed := d.input.Value()
+	typed := d.typed()
 	if d.entry != aMessage {
 		d.menu = menu{}
 		return nil
@@ -113,10 +119,10 @@ func (d *drawn) complete() tea.Cmd {
 	}
 	id := d.id
 	return func() tea.Msg {
-		files := d.files(d.ctx, id, typed[prompt.MentionAt(typed)+1:])
+		files := d.files(d.ctx, id, prompt.Mentioned(typed, prompt.MentionAt(typed)))
 		return doneMsg{then: func(d *drawn) {
 			d.busy++ // this is not a request
-			if d.input.Value() == typed && d.entry == aMessage {
+			if d.typed() == typed && d.entry == aMessage {
 				d.menu = d.completions(typed, files)
 			}
 		}}
@@ -133,7 +139,7 @@ func (d *drawn) readCommands() tea.Cmd {
 		return doneMsg{then: func(d *drawn) {
 			d.busy++ // this is not a request
 			d.known = found
-			if typed := d.input.Value(); d.entry == aMessage && strings.HasPrefix(typed, "/") && !strings.ContainsAny(typed, " \n") {
+			if typed := d.typed(); d.entry == aMessage && strings.HasPrefix(typed, "/") && !strings.ContainsAny(typed, " \n") {
 				at := d.menu.at
 				d.menu = d.completions(typed, nil)
 				d.menu.move(at)
@@ -144,11 +150,15 @@ func (d *drawn) readCommands() tea.Cmd {
 
 // interrupted handles Ctrl-C: it clears the prompt, pauses after the step, interrupts the step, and quits.
 func (d *drawn) interrupted() tea.Cmd {
+	if d.entry == aPlan || d.entry == aQueued {
+		d.back()
+		return nil
+	}
 	if d.entry != aMessage {
 		d.set("")
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) { return nil, d.want(ctx, id, "paused") })
 	}
-	if d.input.Value() != "" {
+	if d.typed() != "" {
 		d.set("")
 		d.menu = menu{}
 		return nil
@@ -180,10 +190,8 @@ func (d *drawn) escape() tea.Cmd {
 	case d.entry == aReason || d.entry == newCall || d.entry == aYes:
 		d.entry = anAnswer
 		d.set("")
-	case d.entry == aPlan:
-		d.entry = aMessage
-		d.set(d.draft)
-		d.draft = ""
+	case d.entry == aPlan || d.entry == aQueued:
+		d.back()
 	case d.entry == aMessage && d.Working():
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) { return nil, d.interrupt(ctx, id) })
 	}
@@ -192,7 +200,7 @@ func (d *drawn) escape() tea.Cmd {
 
 // enter handles Enter.
 func (d *drawn) enter() tea.Cmd {
-	typed := d.input.Value()
+	typed := d.typed()
 	if d.entry == aMessage && strings.HasSuffix(typed, "\\") {
 		d.set(strings.TrimSuffix(typed, "\\") + "\n")
 		return nil
@@ -209,10 +217,10 @@ func (d *drawn) enter() tea.Cmd {
 		if line == "" {
 			return d.escape()
 		}
-		d.entry = aMessage
-		d.set(d.draft)
-		d.draft = ""
+		d.back()
 		return d.approvePlan(line)
+	case aQueued:
+		return d.saveQueued(line)
 	case newCall:
 		return d.change(line)
 	case aYes:
@@ -257,7 +265,7 @@ func (d *drawn) answer(line string) tea.Cmd {
 		d.entry = newCall
 		text, _ := d.editable()
 		d.set(text)
-		d.offered = strings.TrimSpace(d.input.Value())
+		d.offered = strings.TrimSpace(d.typed())
 	}
 	return nil
 }
@@ -283,9 +291,7 @@ func (d *drawn) change(line string) tea.Cmd {
 // give approves or rejects the call. The answered question stays current until the next event.
 func (d *drawn) give(decision api.Decision) tea.Cmd {
 	call := d.question.CallID
-	d.entry = aMessage
-	d.set(d.draft)
-	d.draft = ""
+	d.back()
 	return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
 		err := d.decide(ctx, id, call, decision)
 		return func(d *drawn) {
@@ -321,7 +327,7 @@ func (d *drawn) told(line string, opened *api.Conversation, err error) func(*dra
 			d.open(*opened)
 			d.follow()
 		}
-		if err != nil && d.input.Value() == "" {
+		if err != nil && d.typed() == "" {
 			d.set(line)
 		}
 	}
@@ -355,6 +361,8 @@ func (d *drawn) run(name, arguments string) tea.Cmd {
 	switch c.Name {
 	case "plan":
 		return d.planMode(arguments)
+	case "queue":
+		return d.queueCommand(arguments)
 	case "undo":
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
 			text, notice, err := d.restore(ctx, id, true)
@@ -362,7 +370,7 @@ func (d *drawn) run(name, arguments string) tea.Cmd {
 				if notice != "" {
 					d.Problem(notice)
 				}
-				if d.input.Value() == "" && d.entry == aMessage {
+				if d.typed() == "" && d.entry == aMessage {
 					d.set(text)
 				}
 			}, err
@@ -421,22 +429,22 @@ func (d *drawn) planMode(arguments string) tea.Cmd {
 		return nil
 	}
 	switch step {
-	case planApprove:
+	case prompt.PlanApprove:
 		return d.approvePlan("")
-	case planEdit:
-		d.draft, d.entry, d.menu = d.input.Value(), aPlan, menu{}
+	case prompt.PlanEdit:
+		d.draft, d.entry, d.menu = d.typed(), aPlan, menu{}
 		d.set(d.reply)
 		return nil
 	}
 	if d.id == "" { // applies from the first message on
-		if d.plan = step != planOff; step == planTask {
+		if d.plan = step != prompt.PlanOff; step == prompt.PlanTask {
 			return d.tell(arguments)
 		}
 		return nil
 	}
-	if step != planTask {
+	if step != prompt.PlanTask {
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
-			return nil, d.setPlan(ctx, id, step == planOn)
+			return nil, d.setPlan(ctx, id, step == prompt.PlanOn)
 		})
 	}
 	key := d.retryKey(arguments)
@@ -451,7 +459,7 @@ func (d *drawn) planMode(arguments string) tea.Cmd {
 
 // approvePlan leaves plan mode and tells the agent to carry out the plan.
 func (d *drawn) approvePlan(edited string) tea.Cmd {
-	text := approved(d.reply, edited)
+	text := prompt.Approved(d.reply, edited)
 	key := d.retryKey(text)
 	return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
 		err := d.setPlan(ctx, id, false)

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"deckhand/api"
 	"deckhand/client"
@@ -29,11 +30,16 @@ type plain struct {
 	stop    context.CancelFunc
 	// asks is true if a user can answer: without a terminal, calls that need approval are rejected.
 	asks bool
+	// prompt is the last prompt, and pressed the time of the last Ctrl-C if no line followed it.
+	prompt  string
+	pressed time.Time
+	// said is true if a message was sent, and unsaid if the last one could not be.
+	said, unsaid bool
 }
 
 // lines runs the session line by line, until the input ends.
 func (s *conversation) lines(ctx context.Context, o *cli.Output, in *os.File) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // signals are handled below
 	defer cancel()
 	look := terminal.Options{Out: o.Stdout, OnStatus: func(string) {}}
 	if screen, ok := o.Stdout.(*os.File); ok && cli.Columns(screen) > 0 {
@@ -60,19 +66,40 @@ func (s *conversation) lines(ctx context.Context, o *cli.Output, in *os.File) er
 			}
 		}
 	}()
+	var err error
 	if len(s.offer) > 0 {
-		if err := p.pick(ctx); err != nil {
-			return err
+		err = p.pick(ctx)
+	}
+	if err == nil {
+		if s.id != "" {
+			p.follow(ctx)
 		}
+		err = p.talk(ctx)
 	}
-	if s.id != "" {
-		p.follow(ctx)
-	}
-	err := p.talk(ctx)
 	if p.stop != nil {
 		p.stop()
 	}
+	if errors.Is(err, errQuit) || errors.Is(err, io.EOF) {
+		return p.outcome()
+	}
 	return err
+}
+
+// outcome returns the exit code of the last turn for a script, nil for a user at a terminal.
+func (p *plain) outcome() error {
+	switch {
+	case p.asks:
+		return nil
+	case p.unsaid:
+		return cli.Exit(cli.ExitError)
+	case !p.said:
+		return nil
+	case p.State == session.AgentError || p.State == session.AgentRateLimited:
+		return cli.Exit(cli.CodeOfError(p.ErrorID))
+	case p.Rejected:
+		return cli.Exit(cli.ExitRejected)
+	}
+	return nil
 }
 
 // pick offers sessions by number.
@@ -80,10 +107,13 @@ func (p *plain) pick(ctx context.Context) error {
 	for i, c := range p.offer {
 		p.Notice(fmt.Sprintf("%d  %s", i+1, oneLine(c)))
 	}
-	p.Prompt("Session number (Enter for a new one):")
-	line, ok := <-p.in
+	p.show("Session number (Enter for a new one):")
+	line, err := p.read(ctx)
 	n := 0
-	if _, err := fmt.Sscan(line, &n); !ok || err != nil {
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Sscan(line, &n); err != nil {
 		return nil
 	}
 	if n < 1 || n > len(p.offer) {
@@ -114,59 +144,113 @@ func (p *plain) follow(ctx context.Context) {
 	}()
 }
 
-// errQuit ends the session.
-var errQuit = errors.New("quit")
+// errQuit ends the session, and errPaused the question about a call, because the agent was told to pause.
+var errQuit, errPaused = errors.New("quit"), errors.New("paused")
 
 // talk handles one line after the other, each when the agent has finished the one before.
 func (p *plain) talk(ctx context.Context) error {
 	for {
 		err := p.settle(ctx)
-		if err == nil && p.hasPlan() {
-			p.Notice(planReady)
+		switch {
+		case err != nil:
+		case p.hasPlan():
+			p.Notice(prompt.PlanReady)
+		case p.State == session.AgentPaused && p.id != "":
+			p.Notice(pausedText)
 		}
 		if err == nil {
-			p.Prompt(">")
+			p.show(">")
 			var line string
 			if line, err = p.read(ctx); err == nil {
 				err = p.line(ctx, line)
 			}
 		}
-		switch {
-		case errors.Is(err, errQuit) || errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
+		if err != nil {
 			return err
 		}
 	}
 }
 
+// show shows a prompt.
+func (p *plain) show(text string) {
+	p.prompt = text
+	p.Prompt(text)
+}
+
 // read returns the next line.
 func (p *plain) read(ctx context.Context) (string, error) {
-	select {
-	case line, ok := <-p.in:
-		if !ok {
-			return "", io.EOF
-		}
-		for strings.HasSuffix(line, "\\") {
-			more, ok := <-p.in
+	line, err := p.next(ctx)
+	for err == nil && strings.HasSuffix(line, "\\") {
+		var more string
+		if more, err = p.next(ctx); err == nil || errors.Is(err, io.EOF) {
 			line = strings.TrimSuffix(line, "\\") + "\n" + more
-			if !ok {
-				break
-			}
 		}
-		return strings.TrimSpace(line), nil
-	case <-p.signals:
-		return "", errQuit
-	case <-ctx.Done():
-		return "", errQuit
 	}
+	if errors.Is(err, io.EOF) && line != "" {
+		err = nil
+	}
+	return strings.TrimSpace(line), err
+}
+
+// next returns the next line as it was typed.
+func (p *plain) next(ctx context.Context) (string, error) {
+	for {
+		select {
+		case line, ok := <-p.in:
+			p.pressed = time.Time{}
+			if !ok {
+				return "", io.EOF
+			}
+			return line, nil
+		case s := <-p.signals:
+			asked := p.question.CallID != ""
+			if err := p.interrupted(ctx, s); err != nil {
+				return "", err
+			}
+			if asked {
+				return "", errPaused
+			}
+			p.Prompt(p.prompt)
+		case <-ctx.Done():
+			return "", errQuit
+		}
+	}
+}
+
+// quitTime is the time after Ctrl-C within which another Ctrl-C quits.
+const quitTime = 5 * time.Second
+
+// interrupted handles a signal. The first Ctrl-C pauses the agent after its step, the next one interrupts the step, or quits
+// if it follows soon. Other signals quit.
+func (p *plain) interrupted(ctx context.Context, s os.Signal) error {
+	switch {
+	case !p.asks:
+		return cli.Exit(cli.ExitInterrupted)
+	case s != os.Interrupt || time.Since(p.pressed) < quitTime:
+		return errQuit
+	}
+	p.pressed = time.Now()
+	p.Break()
+	var err error
+	switch {
+	case p.Working() && p.Pausing:
+		err = p.interrupt(ctx, p.id)
+	case p.Working() || p.State == session.AgentAwaitingYes:
+		p.Pausing = true
+		err = p.want(ctx, p.id, "paused")
+	}
+	if err != nil {
+		p.Problem(err.Error())
+	}
+	p.Notice("Ctrl-C again to quit")
+	return nil
 }
 
 // settle shows events until the agent waits for the user.
 func (p *plain) settle(ctx context.Context) error {
 	for p.id != "" && (!p.present() || p.Working() || p.Unheard || p.State == session.AgentAwaitingYes) {
 		if p.mustAsk() {
-			if err := p.approve(ctx); err != nil {
+			if err := p.approve(ctx); err != nil && !errors.Is(err, errPaused) {
 				return err
 			}
 		}
@@ -177,11 +261,8 @@ func (p *plain) settle(ctx context.Context) error {
 			}
 			p.take(it)
 		case s := <-p.signals:
-			if s != os.Interrupt {
-				return errQuit
-			}
-			if err := p.interrupt(ctx, p.id); err != nil {
-				p.Problem(err.Error())
+			if err := p.interrupted(ctx, s); err != nil {
+				return err
 			}
 		case <-ctx.Done():
 			return errQuit
@@ -202,7 +283,7 @@ func (p *plain) approve(ctx context.Context) error {
 		return p.decide(ctx, p.id, found.CallID, api.Decision{Decision: "reject"})
 	}
 	for {
-		p.Prompt(p.questionText() + ":")
+		p.show(p.questionText() + ":")
 		line, err := p.read(ctx)
 		if err != nil {
 			return err
@@ -219,13 +300,13 @@ func (p *plain) approve(ctx context.Context) error {
 		case terminal.Reject:
 			d = api.Decision{Decision: "reject", Reason: api.Some(reason)}
 		case terminal.AskReason:
-			p.Prompt("Reason for the agent (Enter to end the turn):")
+			p.show("Reason for the agent (Enter to end the turn):")
 			if reason, err = p.read(ctx); err != nil {
 				return err
 			}
 			d = api.Decision{Decision: "reject", Reason: api.Some(reason)}
 		case terminal.EditCall:
-			p.Prompt("New call:")
+			p.show("New call:")
 			if line, err = p.read(ctx); err != nil {
 				return err
 			}
@@ -234,7 +315,7 @@ func (p *plain) approve(ctx context.Context) error {
 			}
 			args, err := p.edited(line)
 			if err == nil && p.approval().High() {
-				p.Prompt(terminal.SureText)
+				p.show(terminal.SureText)
 				if line, err = p.read(ctx); err != nil {
 					return err
 				}
@@ -256,7 +337,9 @@ func (p *plain) approve(ctx context.Context) error {
 func (p *plain) line(ctx context.Context, line string) error {
 	if line == "" {
 		if p.State == session.AgentPaused {
-			return p.want(ctx, p.id, "running")
+			err := p.want(ctx, p.id, "running")
+			p.Unheard = err == nil // until the agent continues
+			p.report("", err)
 		}
 		return nil
 	}
@@ -318,6 +401,7 @@ func (p *plain) line(ctx context.Context, line string) error {
 	}
 	notice, err := p.do(ctx, c, arguments)
 	p.report(notice, err)
+	p.Unheard = p.Unheard || c.Name == "continue" && err == nil && p.State == session.AgentPaused
 	return nil
 }
 
@@ -335,8 +419,8 @@ func (p *plain) report(notice string, err error) {
 func (p *plain) planMode(ctx context.Context, arguments string) error {
 	step, err := p.planOf(arguments)
 	edited := ""
-	if err == nil && step == planEdit {
-		p.Prompt("Enter the edited plan (end a line with a backslash to continue it):")
+	if err == nil && step == prompt.PlanEdit {
+		p.show("Enter the edited plan (end a line with a backslash to continue it):")
 		if edited, err = p.read(ctx); err != nil || edited == "" {
 			return err
 		}
@@ -345,18 +429,18 @@ func (p *plain) planMode(ctx context.Context, arguments string) error {
 	case err != nil:
 		p.Problem(err.Error())
 		return nil
-	case step == planApprove || step == planEdit:
-		arguments = approved(p.reply, edited)
+	case step == prompt.PlanApprove || step == prompt.PlanEdit:
+		arguments = prompt.Approved(p.reply, edited)
 		err = p.setPlan(ctx, p.id, false)
 	case p.id == "": // applies from the first message on
-		p.plan = step != planOff
+		p.plan = step != prompt.PlanOff
 		p.Notice(map[bool]string{true: "plan mode on", false: "plan mode off"}[p.plan])
 	default:
-		if err = p.setPlan(ctx, p.id, step != planOff); err == nil {
-			p.plan = step != planOff
+		if err = p.setPlan(ctx, p.id, step != prompt.PlanOff); err == nil {
+			p.plan = step != prompt.PlanOff
 		}
 	}
-	if err != nil || step == planOn || step == planOff {
+	if err != nil || step == prompt.PlanOn || step == prompt.PlanOff {
 		p.report("", err)
 		return nil
 	}
@@ -372,11 +456,11 @@ func (p *plain) tell(ctx context.Context, line string) error {
 
 // told is called after sending a message.
 func (p *plain) told(ctx context.Context, opened *api.Conversation, err error) {
-	if err != nil {
+	if p.unsaid = err != nil; p.unsaid {
 		p.Problem("not sent: " + err.Error())
 		return
 	}
-	p.unsent = ""
+	p.unsent, p.said = "", true
 	if opened != nil {
 		p.open(*opened)
 		p.follow(ctx)

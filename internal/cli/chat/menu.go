@@ -105,8 +105,8 @@ func (d *drawn) completions(text string, files []string) menu {
 		return menu{}
 	}
 	m := menu{from: at}
-	for _, name := range prompt.Rank(files, text[at+1:]) {
-		m.choices = append(m.choices, choice{word: "@" + name})
+	for _, name := range prompt.Rank(files, prompt.Mentioned(text, at)) {
+		m.choices = append(m.choices, choice{word: prompt.Mention(name)})
 	}
 	return m
 }

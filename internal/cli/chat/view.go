@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/prompt"
 	"deckhand/internal/cli/track"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
@@ -84,6 +85,7 @@ func (d *drawn) View() tea.View {
 	if text := d.activity(); text != "" {
 		lines = append(lines, strings.Split(text, "\n")...)
 	}
+	lines = append(lines, d.queueLines()...)
 	var v tea.View
 	if d.menu.open() && d.menu.whole {
 		lines = append(lines, d.menu.view(d)...)
@@ -142,6 +144,9 @@ func (d *drawn) hint() string {
 	return "Describe a task, or type / for commands"
 }
 
+// pausedText says how to continue a paused agent.
+const pausedText = "Paused. Enter continues, a message does too."
+
 // maxTasks is the maximum number of tasks that are shown.
 const maxTasks = 6
 
@@ -189,6 +194,8 @@ func (d *drawn) activity() string {
 		return d.paint(yellow, d.fit("Reason for the agent (Enter to end the turn):"))
 	case aPlan:
 		return d.paint(yellow, d.fit("Edit the plan (Enter approves it, Esc goes back):"))
+	case aQueued:
+		return d.paint(yellow, d.fit("Edit the queued message (Enter saves it, Esc goes back):"))
 	case aYes:
 		return d.wrap(invert, terminal.SureText)
 	case newCall:
@@ -218,9 +225,9 @@ func (d *drawn) activity() string {
 		if d.width < 60 {
 			return d.paint(yellow, d.fit("Plan: /plan approve, edit or off"))
 		}
-		return d.wrap(yellow, planReady)
+		return d.wrap(yellow, prompt.PlanReady)
 	case d.State == session.AgentPaused:
-		return d.paint(yellow, d.fit("Paused. Enter continues, a message does too."))
+		return d.paint(yellow, d.fit(pausedText))
 	case d.State == session.AgentStopped && d.id != "":
 		return d.paint(faint, d.fit("Stopped. The next message starts the agent again."))
 	}

@@ -34,6 +34,7 @@ func Connect(ctx context.Context, h Home, start func(context.Context) (string, e
 	if err != nil {
 		return nil, err
 	}
+	l.ctx = context.WithoutCancel(ctx) // a signal does not end the session
 	l.Client = client.New(l.base.String(), key)
 	l.Client.HTTP.Transport = l
 	return l, nil

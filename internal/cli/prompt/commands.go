@@ -29,6 +29,7 @@ var Commands = []Command{
 	{Name: "title", Argument: "TEXT", About: "rename this session", Agent: true},
 	{Name: "pause", About: "pause the agent after the current step", Agent: true},
 	{Name: "continue", About: "continue a paused agent", Agent: true},
+	{Name: "queue", Argument: "[ACTION]", About: "list queued messages; edit, delete or send one now", Agent: true},
 	{Name: "stop", About: "stop the agent until the next message", Agent: true},
 	{Name: "commands", About: "list commands that send a prompt"},
 	{Name: "quit", About: "quit; the session is kept"},
@@ -38,7 +39,7 @@ const keysHelp = `Keys
   Enter               send; queued while the agent is working
   Alt-Enter, Ctrl-J   new line; also a backslash at the end of a line
   @                   mention a file; Tab completes
-  Up, Down            earlier prompts
+  Up, Down            earlier prompts; Up edits the last queued message
   Esc                 interrupt the current step
   Ctrl-C              clear the prompt, or pause after this step;
                       twice: interrupt the step; when idle: quit

@@ -138,11 +138,29 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// MentionAt returns the start of the mention at the end of a text, -1 if there is none.
+// MentionAt returns the start of the mention at the end of a text, -1 if there is none. In quotes, a name may have spaces.
 func MentionAt(text string) int {
 	at := strings.LastIndexByte(text, '@')
-	if at < 0 || strings.ContainsAny(text[at:], " \n\t") || at > 0 && !strings.ContainsRune(" \n\t(\"'", rune(text[at-1])) {
+	if at < 0 || at > 0 && !strings.ContainsRune(" \n\t(\"'", rune(text[at-1])) {
+		return -1
+	}
+	name, ends := text[at+1:], " \n\t"
+	if quoted, ok := strings.CutPrefix(name, `"`); ok {
+		name, ends = quoted, "\n\""
+	}
+	if strings.ContainsAny(name, ends) {
 		return -1
 	}
 	return at
 }
+
+// Mention returns the text that mentions a file.
+func Mention(name string) string {
+	if strings.ContainsAny(name, " \t") {
+		return `@"` + name + `"`
+	}
+	return "@" + name
+}
+
+// Mentioned returns the part of the name that was typed after the mention at a position.
+func Mentioned(text string, at int) string { return strings.TrimPrefix(text[at+1:], `"`) }

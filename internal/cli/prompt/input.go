@@ -3,6 +3,8 @@
 package prompt
 
 import (
+	"strings"
+
 	"charm.land/bubbles/v2/textarea"
 	"charm.land/lipgloss/v2"
 )
@@ -30,4 +32,15 @@ func New(colour bool) textarea.Model {
 	in.KeyMap.Paste.SetEnabled(false) // the terminal pastes; this would start a program
 	in.Focus()
 	return in
+}
+
+// tab is shown in the input field for a tab character, which the field would replace with spaces.
+var tab = strings.Repeat("\u2007", 4)
+
+// Shown returns a text for the input field.
+func Shown(text string) string { return strings.ReplaceAll(text, "\t", tab) }
+
+// Typed returns the text that an input field stands for. A tab of which the user deleted a part is spaces.
+func Typed(shown string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(shown, tab, "\t"), "\u2007", " ")
 }

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -35,10 +36,59 @@ func TestCommandsAndPaths(t *testing.T) {
 
 func TestMentions(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]int{"": -1, "@": 0, "see @a": 4, "see @a ": -1, "a@b": -1, "(@x": 1, "@a and @b/c": 7, "one\n@two": 4} {
+	for text, want := range map[string]int{"": -1, "@": 0, "see @a": 4, "see @a ": -1, "a@b": -1, "(@x": 1, "@a and @b/c": 7, "one\n@two": 4, `see @"my fi`: 4, `see @"my file"`: -1, `see @"my file" `: -1} {
 		if got := MentionAt(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
+	}
+}
+
+func TestMentionOfASpace(t *testing.T) {
+	t.Parallel()
+	if got := Mention("docs/my file.md"); got != `@"docs/my file.md"` {
+		t.Error(got)
+	}
+	if got := Mentioned(`see @"docs/my f`, 4); got != "docs/my f" {
+		t.Error(got)
+	}
+}
+
+// A tab stays a tab, unless the user deletes a part of it.
+func TestTabs(t *testing.T) {
+	t.Parallel()
+	in := New(false)
+	in.SetWidth(40)
+	in.SetValue(Shown("a\n\t\tb c"))
+	if got := Typed(in.Value()); got != "a\n\t\tb c" {
+		t.Errorf("%q", got)
+	}
+	if got := Typed(strings.TrimSuffix(Shown("\t\t"), "\u2007")); got != "\t   " {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestQueueArguments(t *testing.T) {
+	t.Parallel()
+	for arguments, want := range map[string]string{"": "|0", "edit 2": "edit|1", "delete": "", "send 3": "", "send 0": "", "fly 1": "", "send x": "", "send 1 2": ""} {
+		action, at, err := Queue(arguments, 2)
+		if got := fmt.Sprintf("%s|%d", action, at); (err != nil) != (want == "") || err == nil && got != want {
+			t.Errorf("%q: %q %v", arguments, got, err)
+		}
+	}
+	if action, at, err := Queue("send", 1); action != "send" || at != 0 || err != nil {
+		t.Error(action, at, err)
+	}
+}
+
+func TestPlanArguments(t *testing.T) {
+	t.Parallel()
+	for _, arguments := range []string{"approve", "edit"} {
+		if _, err := Plan(arguments, true, false); err == nil {
+			t.Errorf("%s without a plan", arguments)
+		}
+	}
+	if step, err := Plan("", true, true); step != PlanOff || err != nil {
+		t.Error(step, err)
 	}
 }
 
