@@ -59,12 +59,16 @@ func TestConfigCheck(t *testing.T) {
 		t.Errorf("printed %s", got)
 	}
 	for text, says := range map[string]string{
-		"adr: 127.0.0.1:1\n":           "unknown keys in the config file: adr",
-		"addr: 0.0.0.0:80\n":           "--behind-proxy",
-		"log-level: loud\n":            "--log-level",
-		"tls-cert: a\ntls-key: b\n":    "--tls-cert and --tls-key: open a",
-		"prices:\n  a/b: {input: 1}\n": "prices in",
-		"a: [\n":                       "is not valid YAML",
+		"adr: 127.0.0.1:1\n":            "unknown keys in the config file: adr",
+		"addr: 0.0.0.0:80\n":            "--behind-proxy",
+		"log-level: loud\n":             "--log-level",
+		"tls-cert: a\ntls-key: b\n":     "--tls-cert and --tls-key: open a",
+		"prices:\n  a/b: {input: 1}\n":  "prices in",
+		"a: [\n":                        "is not valid YAML",
+		"addr: 127.0.0.1:99999\n":       "--addr",
+		"smtp-url: mailhost\n":          "--smtp-url",
+		"database-url: oracle:x\n":      "--database-url",
+		"oidc-issuer: id.example.org\n": "--oidc-issuer: the issuer must be",
 	} {
 		code, _, stderr := command(t, "config", "check", "--config", writeConfig(t, filepath.Join(dir, "bad.yaml"), text))
 		if code == 0 || !strings.Contains(stderr, says) {
@@ -95,6 +99,10 @@ func TestConfigReload(t *testing.T) {
 	}
 	writeConfig(t, file, "log-level: loud\n")
 	if code, _, stderr := command(t, "config", "reload", "--data-dir", b.dir); code == 0 || !strings.Contains(stderr, "--log-level") {
+		t.Errorf("exit code %d, says %s", code, stderr)
+	}
+	writeConfig(t, file, "log-level: [\n")
+	if code, _, stderr := command(t, "config", "reload", "--data-dir", b.dir); code == 0 || strings.Contains(stderr, "--help") || !strings.Contains(stderr, "is not valid YAML") {
 		t.Errorf("exit code %d, says %s", code, stderr)
 	}
 	writeConfig(t, file, "log-level: info\n")

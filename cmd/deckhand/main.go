@@ -59,8 +59,11 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// newParser returns the parser of the command line.
+// newParser reads the config file and returns the parser of the command line.
 func newParser(c *commands, file *config.Resolver, stdout, stderr io.Writer, more ...kong.Option) (*kong.Kong, error) {
+	if err := file.Load(); err != nil { // the parser would add the name of a flag to the error
+		return nil, err
+	}
 	return kong.New(c, append(more,
 		kong.Name("deckhand"),
 		kong.Description(config.Description), kong.ExplicitGroups(config.Groups),
@@ -80,10 +83,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	args = config.AsTyped(args)
 	var c commands
 	file := &config.Resolver{Args: args}
-	if err := file.Load(); err != nil { // before the parser, which would add the name of a flag to the error
-		fmt.Fprintln(stderr, "deckhand:", err)
-		return 2
-	}
 	exit := -1
 	parser, err := newParser(&c, file, stdout, stderr, kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/machine"
 	"deckhand/internal/notify/mail"
+	"deckhand/internal/oidc"
 	"deckhand/internal/sandbox/boxflags"
 	"deckhand/internal/secret"
 	"deckhand/internal/store"
@@ -110,7 +111,7 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 
 // check returns an error if the server cannot start with the flags, before anything is written to disk.
 func (c *serveCmd) check() error {
-	if err := errors.Join(c.CheckTLS(), c.CheckListen(c.TLSCert != "")); err != nil {
+	if err := errors.Join(c.CheckTLS(), c.CheckListen(c.TLSCert != ""), c.CheckDatabase(), c.CheckMail(), oidc.CheckIssuer(c.OIDCIssuer)); err != nil {
 		return err
 	}
 	if _, err := httpapi.PublicPath(c.PublicURL); c.PublicURL != "" && err != nil {

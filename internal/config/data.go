@@ -13,6 +13,12 @@ type DataFlags struct {
 	DatabaseURL string `name:"database-url" env:"DECKHAND_DATABASE_URL" placeholder:"URL" help:"Database: sqlite:PATH. Default: deckhand.db in the data directory."`
 }
 
+// CheckDatabase checks the URL without opening the database.
+func (c DataFlags) CheckDatabase() error {
+	_, err := c.DatabasePath()
+	return err
+}
+
 // DatabasePath turns the URL into a file.
 func (c DataFlags) DatabasePath() (string, error) {
 	url := c.DatabaseURL

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"deckhand/internal/outbound"
@@ -93,8 +94,12 @@ func reachable(addr net.Addr) string {
 
 // CheckListen returns an error if an address is invalid, or if keys would be sent over a network in clear text.
 func (f ListenFlags) CheckListen(encrypted bool) error {
-	if _, _, err := net.SplitHostPort(f.Addr); err != nil {
+	_, port, err := net.SplitHostPort(f.Addr)
+	if err != nil {
 		return fmt.Errorf("--addr %q is not HOST:PORT", f.Addr)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("--addr %q: the port must be a number from 0 to 65535", f.Addr)
 	}
 	if f.PublicURL != "" {
 		if u, err := url.Parse(f.PublicURL); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {

@@ -87,16 +87,33 @@ type SignOn struct {
 	failed error
 }
 
-// New checks the configuration. It sends no request, so the server starts even if the provider is
-// down.
-func New(c Config) (*SignOn, error) {
-	u, err := url.Parse(c.Issuer)
+// CheckIssuer checks the flag --oidc-issuer, which may be "".
+func CheckIssuer(issuer string) error {
+	if _, err := checkIssuer(issuer); err != nil && issuer != "" {
+		return fmt.Errorf("--oidc-issuer: %w", err)
+	}
+	return nil
+}
+
+func checkIssuer(issuer string) (*url.URL, error) {
+	u, err := url.Parse(issuer)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("the issuer must be a URL such as https://id.example.org, without user, query and fragment")
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
 		return nil, errors.New("the issuer must be an https URL; http is only allowed on loopback")
-	case c.ClientID == "":
+	}
+	return u, nil
+}
+
+// New checks the configuration. It sends no request, so the server starts even if the provider is
+// down.
+func New(c Config) (*SignOn, error) {
+	u, err := checkIssuer(c.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	if c.ClientID == "" {
 		return nil, errors.New("the client ID is missing")
 	}
 	c.Domains = slices.Clone(c.Domains)

@@ -30,6 +30,12 @@ type Flags struct {
 	SMTPURLFile string `name:"smtp-url-file" env:"DECKHAND_SMTP_URL_FILE" placeholder:"FILE" help:"File with the SMTP URL, to keep the password out of the command line."`
 }
 
+// CheckMail checks the flags without connecting to the server.
+func (f Flags) CheckMail() error {
+	_, err := f.Open(func(...string) {})
+	return err
+}
+
 // Open returns the server set by the flags; nil for none. The password is passed to redact.
 func (f Flags) Open(redact func(...string)) (*Server, error) {
 	text, flag := f.SMTPURL, "--smtp-url"
