@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"deckhand/internal/cli"
 )
 
 // docs/flags.md is up to date. Drivers and providers that tests add are left out.
@@ -41,7 +43,13 @@ func TestCommentedConfigFile(t *testing.T) {
 func TestManualPages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	if code, _, errs := command(t, "reference", "man"); code != cli.ExitUsage || !strings.Contains(errs, "man needs --dir") {
+		t.Errorf("%d %s", code, errs)
+	}
 	must(t, "reference", "man", "--dir", dir)
+	if page, err := os.ReadFile(filepath.Join(dir, "deckhand-run.1")); err != nil || !strings.Contains(string(page), `Press Ctrl\-C once`) || !strings.Contains(string(page), "\n\\ \\ deckhand run") {
+		t.Errorf("the page does not have the long help: %v\n%s", err, page)
+	}
 	pages, _ := filepath.Glob(filepath.Join(dir, "*")) // the pattern is good
 	if len(pages) < 20 {
 		t.Errorf("only %d pages: %q", len(pages), pages)

@@ -44,6 +44,7 @@ func manOf(name string, c command) string {
 	r.line(bold(c.name) + escaped(c.usage))
 	r.section("DESCRIPTION")
 	r.text(c.help)
+	r.long(c.long)
 	r.section("OPTIONS")
 	for _, f := range c.flags {
 		r.item(bold(f.typed()), f.described())
@@ -107,6 +108,26 @@ func (r *roff) section(name string) { r.line(".SH " + name) }
 func (r *roff) text(s string) {
 	r.line(".PP")
 	r.line(escaped(s))
+}
+
+// long adds the paragraphs of a text. Lines that begin with a space, such as examples, stay lines.
+func (r *roff) long(s string) {
+	for part := range strings.SplitSeq(s, "\n\n") {
+		first := true
+		for line := range strings.SplitSeq(strings.Trim(part, "\n"), "\n") {
+			switch {
+			case line == "":
+				continue
+			case first:
+				r.line(".PP")
+			default:
+				r.line(".br")
+			}
+			first = false
+			indent := len(line) - len(strings.TrimLeft(line, " "))
+			r.line(strings.Repeat(`\ `, indent) + escaped(line[indent:]))
+		}
+	}
 }
 
 // item adds a term, which must already be formatted, and its description.

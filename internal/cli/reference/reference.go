@@ -27,6 +27,9 @@ func (c *Command) Run(k *kong.Context, o *cli.Output) error {
 	app := k.Model.Node
 	switch c.Format {
 	case "man":
+		if c.Dir == "" {
+			return cli.Usagef("man needs --dir: the folder to write the manual pages to")
+		}
 		for name, text := range Man(app) {
 			if err := os.WriteFile(filepath.Join(c.Dir, name), []byte(text), 0o644); err != nil {
 				return fmt.Errorf("writing a manual page: %w", err)
@@ -46,6 +49,7 @@ type command struct {
 	name  string // "deckhand key create"
 	usage string // its arguments
 	help  string
+	long  string // the rest of the help, as paragraphs
 	flags []flag
 }
 
@@ -57,7 +61,7 @@ type flag struct {
 // commandsOf lists the commands of a program in the order of the help.
 func commandsOf(app *kong.Node) (out []command) {
 	for _, n := range app.Leaves(true) {
-		c := command{name: n.FullPath(), usage: text(strings.TrimPrefix(n.Summary(), n.Path())), help: sentence(text(n.Help))}
+		c := command{name: n.FullPath(), usage: text(strings.TrimPrefix(n.Summary(), n.Path())), help: sentence(text(n.Help)), long: text(n.Detail)}
 		for _, group := range n.AllFlags(true) {
 			for _, f := range group {
 				if f.Name != "help" {
