@@ -67,7 +67,7 @@ func TestAttach(t *testing.T) {
 	s.expect("> say hello")
 	s.expect("You said:")
 	s.expect("Ctrl-D detaches")
-	s.expect("your turn")
+	s.expect("done")
 	s.enter("$ echo be''gun; mkfifo wait; cat wait; echo not reached")
 	s.expect("  begun")
 	s.expect("working")
@@ -80,7 +80,7 @@ func TestAttach(t *testing.T) {
 	s.expect("· paused")
 	s.enter("")
 	s.expect(`You said: "something else"`)
-	s.expect("your turn")
+	s.expect("done")
 	s.enter("/help")
 	s.expect("/detach")
 	s.press(ctrlC)
@@ -140,7 +140,7 @@ func TestAttachLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := onScreen(t, b.program("attach", id))
 			s.t = t
-			s.expect("your turn")
+			s.expect("done")
 			leave(s)
 			s.expect("detached")
 			if out := s.ends(cli.ExitDone); !strings.HasSuffix(out, "\x1b[?2004l") {
@@ -149,7 +149,7 @@ func TestAttachLeaves(t *testing.T) {
 		})
 	}
 	s := onScreen(t, b.program("attach", id))
-	s.expect("your turn")
+	s.expect("done")
 	if err := b.client.Delete(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
@@ -170,14 +170,14 @@ func TestAttachApprovals(t *testing.T) {
 	s.expect("one of the letters")
 	s.enter("y")
 	s.expect("  one")
-	s.expect("your turn")
+	s.expect("done")
 	s.enter("$ echo t''wo")
 	s.expect(question)
 	s.enter("n")
 	s.expect("Reason for the agent")
 	s.enter("not needed")
 	s.expect("rejected this call: not needed")
-	s.expect("your turn")
+	s.expect("done")
 	s.enter("$ echo t''hree")
 	s.expect(question)
 	s.enter("e")
@@ -185,7 +185,7 @@ func TestAttachApprovals(t *testing.T) {
 	s.enter("; echo f''our")
 	s.expect("  three")
 	s.expect("  four")
-	s.expect("your turn")
+	s.expect("done")
 	s.enter("$ echo f''ive")
 	s.expect(question)
 	page, err := b.client.Conversations(t.Context(), nil)
@@ -199,7 +199,7 @@ func TestAttachApprovals(t *testing.T) {
 	}
 	s.expect("approved in another client")
 	s.expect("  five")
-	s.expect("your turn")
+	s.expect("done")
 	s.press(ctrlD) // on an empty line, for the answer is not needed any more
 	s.expect("detached")
 	s.ends(cli.ExitDone)
@@ -218,7 +218,7 @@ func TestAttachedTerminalIsNotTouched(t *testing.T) {
 	s := onScreen(t, cmd)
 	s.expect("␛]0;pwned␇␛[2Jfrom a program")
 	s.expect("␛]0;pwned␇\ufffdgnp")
-	s.expect("your turn")
+	s.expect("done")
 	s.press(ctrlD)
 	out := s.ends(cli.ExitDone)
 	ours := regexp.MustCompile(`\x1b\[(0|1|2|31|32|33|36)m|\r?\x1b\[\d*[ACJK]|\x1b\[\?2004[hl]`)
@@ -285,7 +285,7 @@ func TestAttachComesBack(t *testing.T) {
 	p.listen()
 	t.Cleanup(p.cut)
 	s := onScreen(t, b.program("attach", id, "--server", "http://"+p.addr, "--key-file", filepath.Join(b.dir, "admin.key")))
-	s.expect("your turn")
+	s.expect("done")
 	p.cut()
 	s.expect("connection lost")
 	s.enter("kept for later")
@@ -300,7 +300,7 @@ func TestAttachComesBack(t *testing.T) {
 	b.follow(id, before.LastEventID, agentIs("awaiting_user_input"))
 	p.listen()
 	s.expect(`You said: "said meanwhile"`)
-	s.expect("your turn")
+	s.expect("done")
 	s.press("\r") // what was not sent is still there
 	s.expect(`You said: "kept for later"`)
 	s.press(ctrlD)

@@ -50,8 +50,8 @@ func TestKilledInMidCommand(t *testing.T) {
 	for n := 3; n <= 6; n++ {
 		passed(n)
 	}
-	s.expect("your turn")
-	show("\x1b[2m  your turn · nothing was lost, and the command ran once\x1b[0m")
+	s.expect("done")
+	show("\x1b[2m  done · nothing was lost, and the command ran once\x1b[0m")
 	s.press(ctrlD)
 	s.ends(0)
 	var want strings.Builder

@@ -105,7 +105,7 @@ func TestLogs(t *testing.T) {
 		fmt.Fprintf(&seq, "  %d\n", i+1)
 	}
 	golden := "· starting\n> $ seq 30; (exit 3)\n· working\nI run the command in the sandbox.\n$ seq 30; (exit 3)\n" + seq.String() + "  exit code 3\n"
-	if !strings.HasPrefix(text.String(), golden) || !strings.HasSuffix(text.String(), "\n· your turn\n") {
+	if !strings.HasPrefix(text.String(), golden) || !strings.HasSuffix(text.String(), "\n· done\n") {
 		t.Errorf("%s\nwant at the beginning\n%s", text.String(), golden)
 	}
 	holds(t, out, "· title: $ seq 30; (exit 3)\n")
@@ -133,7 +133,7 @@ func TestLogsFollow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	began := false
-	out := &alarm{on: "your turn", do: func() {
+	out := &alarm{on: "done", do: func() {
 		if began {
 			cancel()
 			return
@@ -147,7 +147,7 @@ func TestLogsFollow(t *testing.T) {
 		t.Errorf("%d", code)
 	}
 	var errs strings.Builder
-	out = &alarm{on: "your turn", do: sync.OnceFunc(func() {
+	out = &alarm{on: "done", do: sync.OnceFunc(func() {
 		if err := b.client.Delete(context.WithoutCancel(ctx), id); err != nil {
 			t.Error(err)
 		}

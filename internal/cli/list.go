@@ -222,6 +222,8 @@ func StateOf(c api.Conversation) (word string, look terminal.Look) {
 		return "starting", terminal.Busy
 	case c.Status == "STOPPED" && c.ErrorID != nil:
 		return "failed", terminal.Bad
+	case c.AgentState == string(session.AgentAwaitingUser) && c.Reason != nil && *c.Reason == session.ReasonQuestion:
+		return "question", terminal.Asks
 	}
 	return track.Word(session.AgentState(c.AgentState))
 }

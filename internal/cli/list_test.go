@@ -9,13 +9,14 @@ import (
 
 func TestStates(t *testing.T) {
 	t.Parallel()
-	failed := "STATUS$ERROR"
+	failed, question := "STATUS$ERROR", "question"
 	for _, c := range []struct {
 		in   api.Conversation
 		want string
 	}{
 		{api.Conversation{Status: "STARTING", AgentState: "loading"}, "starting"}, {api.Conversation{Status: "RUNNING", AgentState: "running"}, "working"},
-		{api.Conversation{Status: "RUNNING", AgentState: "awaiting_user_confirmation"}, "needs approval"}, {api.Conversation{Status: "RUNNING", AgentState: "finished"}, "finished"},
+		{api.Conversation{Status: "RUNNING", AgentState: "awaiting_user_confirmation"}, "needs approval"}, {api.Conversation{Status: "RUNNING", AgentState: "finished"}, "done"},
+		{api.Conversation{Status: "RUNNING", AgentState: "awaiting_user_input"}, "done"}, {api.Conversation{Status: "RUNNING", AgentState: "awaiting_user_input", Reason: &question}, "question"},
 		{api.Conversation{Status: "STOPPED", AgentState: "stopped"}, "stopped"}, {api.Conversation{Status: "STOPPED", AgentState: "error", ErrorID: &failed}, "failed"},
 	} {
 		if got, _ := StateOf(c.in); got != c.want {

@@ -26,6 +26,8 @@ type Agent struct {
 	// ErrorID says why the last turn failed. Rejected says that a call was rejected without a reason.
 	ErrorID  string
 	Rejected bool
+	// Question is true when the last turn ended with a question to the user.
+	Question bool
 	// Unheard is true when a message came that the agent has perhaps not read.
 	Unheard bool
 	// Waits is true when a call was shown that waits for approval; Expects when the next event is
@@ -66,7 +68,7 @@ func (a *Agent) Remember(p session.Payload) {
 		a.Become(session.AgentStopped)
 	case session.TurnEnded:
 		a.Become(p.State)
-		a.ErrorID = p.ErrorID
+		a.ErrorID, a.Question = p.ErrorID, p.Reason == session.ReasonQuestion
 	case session.Failed:
 		a.Compacting = false
 		a.Become(session.AgentError)
@@ -143,13 +145,16 @@ func (a *Agent) Working() bool {
 // Where says what the agent does, and what it has cost.
 func (a *Agent) Where() string {
 	text, _ := Word(a.State)
+	if a.Question && a.State == session.AgentAwaitingUser {
+		text = "question"
+	}
 	if a.Cost > 0 {
 		text += fmt.Sprintf(" · $%.4f", a.Cost.Dollars())
 	}
 	return text
 }
 
-// Word is a state as people say it.
+// Word is a state as people say it, in the words of the web page.
 func Word(s session.AgentState) (word string, look terminal.Look) {
 	switch s {
 	case session.AgentRunning, session.AgentUserYes, session.AgentUserNo:
@@ -157,13 +162,13 @@ func Word(s session.AgentState) (word string, look terminal.Look) {
 	case session.AgentLoading:
 		return "starting", terminal.Busy
 	case session.AgentAwaitingUser:
-		return "your turn", terminal.Good
+		return "done", terminal.Good
 	case session.AgentAwaitingYes:
 		return "needs approval", terminal.Asks
 	case session.AgentFinished:
-		return "finished", terminal.Good
+		return "done", terminal.Good
 	case session.AgentError:
-		return "error", terminal.Bad
+		return "failed", terminal.Bad
 	case session.AgentRateLimited:
 		return "rate limited", terminal.Asks
 	}
