@@ -237,6 +237,8 @@ func TestSessionPrompt(t *testing.T) {
 	s.shows("model: openai/gpt-4o; change it with")
 	s.enter("/modle x")
 	s.shows("unknown command /modle; did you mean /model?")
+	s.enter("/model nope")
+	s.shows(`"nope" is not a model: use provider/model`)
 	s.enter("/etc/hosts is a path")
 	s.expect("Again.")
 	s.enter("/diff")
@@ -288,6 +290,18 @@ func TestSessionInLines(t *testing.T) {
 	}
 	holds(t, out, "First.", "$ touch made", "there is no terminal to ask on", "approvals: always asks")
 	holds(t, string(d.server.Asked()[1].Body), `two \nlines`)
+	d.leavesNothing()
+}
+
+// Without a terminal, the exit code is that of the last turn.
+func TestSessionInLinesFails(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, llmtest.Script(llmtest.Reply{Text: "First."}, llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "bad key"}))
+	cmd := d.command(d.args("session")...)
+	cmd.Stdin = strings.NewReader("one\ntwo\n/quit\n")
+	if code, out, errs := d.finish(cmd); code != cli.ExitError || !strings.Contains(out, "First.") {
+		t.Errorf("%d %s%s", code, out, errs)
+	}
 	d.leavesNothing()
 }
 

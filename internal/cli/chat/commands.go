@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,7 +72,11 @@ func (s *conversation) do(ctx context.Context, c prompt.Command, arguments strin
 	}
 	switch c.Name {
 	case "help":
-		return prompt.Help(), nil
+		width := 0
+		if s.Display.Width != nil {
+			width = s.Display.Width()
+		}
+		return prompt.Help(width), nil
 	case "status":
 		return s.describe(), nil
 	case "commands":
@@ -124,11 +129,23 @@ func (s *conversation) setModel(ctx context.Context, name string) (string, error
 	if name == "" {
 		return "model: " + s.modelName() + "; change it with /model provider/model", nil
 	}
+	if !strings.Contains(name, "/") {
+		return "", s.noModel(ctx, name)
+	}
 	if _, err := s.Client.SetOverrides(ctx, s.id, api.OverrideModel(name)); err != nil {
 		return "", cli.Plainly(err)
 	}
 	s.model, s.Model, s.Window, s.Used = name, "", 0, 0
 	return "", nil // the event of the change is shown
+}
+
+// noModel returns an error for a name without a provider, with the model that the user may have meant.
+func (s *conversation) noModel(ctx context.Context, name string) error {
+	text := fmt.Sprintf("%q is not a model: use provider/model", name)
+	if found, err := s.Client.SearchModels(ctx, name, "", false); err == nil && len(found.Models) > 0 {
+		text += ", such as " + found.Models[0].ID
+	}
+	return errors.New(text)
 }
 
 // changes shows the changes in the workspace.
@@ -176,7 +193,13 @@ func (s *conversation) modeText() string {
 	return s.mode
 }
 
-func (s *conversation) costText() string { return fmt.Sprintf("$%.2f", s.Cost.Dollars()) }
+// costText returns the cost. Without a known price, tokens are counted but no cost is.
+func (s *conversation) costText() string {
+	if s.Cost == 0 && s.Used > 0 && !strings.HasPrefix(s.modelName(), "scripted/") {
+		return "cost unknown"
+	}
+	return fmt.Sprintf("$%.2f", s.Cost.Dollars())
+}
 
 // contextText returns how full the model's context window is.
 func (s *conversation) contextText() string {

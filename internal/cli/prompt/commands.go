@@ -35,26 +35,43 @@ var Commands = []Command{
 	{Name: "quit", About: "quit; the session is kept"},
 }
 
-const keysHelp = `Keys
-  Enter               send; queued while the agent is working
-  Alt-Enter, Ctrl-J   new line; also a backslash at the end of a line
-  @                   mention a file; Tab completes
-  Up, Down            earlier prompts; Up edits the last queued message
-  Esc                 interrupt the current step
-  Ctrl-C              clear the prompt, or pause after this step;
-                      twice: interrupt the step; when idle: quit
-  Ctrl-D              quit
-Answer a question about a call with the letter in brackets and Enter.
+// keys are the keys and their actions.
+var keys = [][2]string{
+	{"Enter", "send; queued while the agent is working"},
+	{"Alt-Enter, Ctrl-J", "new line; also a backslash at the end of a line"},
+	{"@", "mention a file; Tab completes"},
+	{"Up, Down", "earlier prompts; Up edits the last queued message"},
+	{"Esc", "interrupt the current step"},
+	{"Ctrl-C", "clear the prompt, or pause after this step;"},
+	{"", "twice: interrupt the step; when idle: quit"},
+	{"Ctrl-D", "quit"},
+}
+
+const questionsHelp = `Answer a question about a call with the letter in brackets and Enter.
 Calls marked HIGH RISK need the whole word yes.`
 
-// Help returns the list of commands and keys.
-func Help() string {
+// Help returns the list of commands and keys, for a terminal of this width; 0 is no limit.
+func Help(width int) string {
 	var b strings.Builder
+	row := func(name, about string) {
+		switch {
+		case width == 0 || width >= 76:
+			fmt.Fprintf(&b, "  %-18s  %s\n", name, about)
+		case name == "":
+			fmt.Fprintf(&b, "    %s\n", about)
+		default:
+			fmt.Fprintf(&b, "%s\n    %s\n", name, about)
+		}
+	}
 	b.WriteString("Commands\n")
 	for _, c := range Commands {
-		fmt.Fprintf(&b, "  %-18s  %s\n", strings.TrimSpace("/"+c.Name+" "+c.Argument), c.About)
+		row(strings.TrimSpace("/"+c.Name+" "+c.Argument), c.About)
 	}
-	return b.String() + keysHelp
+	b.WriteString("Keys\n")
+	for _, k := range keys {
+		row(k[0], k[1])
+	}
+	return b.String() + questionsHelp
 }
 
 // IsCommand splits a line that is a command. A path such as /etc/hosts is not a command.
@@ -90,7 +107,7 @@ func Unknown(name string) string {
 	}
 	text := "unknown command /" + name
 	if near := Nearest(names, name); near != "" {
-		text += "; did you mean /" + near + "?"
+		return text + "; did you mean /" + near + "? Type /help for all commands"
 	}
-	return text + " Type /help for all commands"
+	return text + "; type /help for all commands"
 }

@@ -22,15 +22,26 @@ func TestCommandsAndPaths(t *testing.T) {
 	if text := Unknown("modle"); !strings.Contains(text, "/model?") {
 		t.Error(text)
 	}
+	if text := Unknown("zzzzzz"); text != "unknown command /zzzzzz; type /help for all commands" {
+		t.Error(text)
+	}
 	for _, c := range Commands {
-		if !strings.Contains(Help(), "/"+c.Name) {
+		if !strings.Contains(Help(80), "/"+c.Name) {
 			t.Errorf("the help does not have /%s", c.Name)
 		}
 	}
-	for line := range strings.SplitSeq(Help(), "\n") {
+	for line := range strings.SplitSeq(Help(80), "\n") {
 		if len(line) > 76 {
 			t.Errorf("does not fit into 80 columns: %q", line)
 		}
+	}
+}
+
+// On a narrow terminal, the action is below its command.
+func TestNarrowHelp(t *testing.T) {
+	t.Parallel()
+	if text := Help(40); !strings.Contains(text, "\n/model [NAME]\n    show or change") || !strings.Contains(text, "\nCtrl-D\n    quit\n") {
+		t.Error(text)
 	}
 }
 
