@@ -120,6 +120,19 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// The help of serve has groups, with the common flags first.
+func TestServeHelp(t *testing.T) {
+	t.Parallel()
+	help, last := must(t, "serve", "--help"), -1
+	for _, want := range []string{"--addr", "--data-dir", "Sandbox flags:", "Single sign-on flags:", "Limit flags:", "E-mail flags:", "Monitoring and log flags:"} {
+		if at := strings.Index(help, want); at <= last {
+			t.Errorf("%q is at %d, after %d", want, at, last)
+		} else {
+			last = at
+		}
+	}
+}
+
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

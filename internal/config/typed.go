@@ -23,6 +23,11 @@ var Groups = []kong.Group{
 	{Key: "data", Title: "Data flags:"},
 	{Key: "model", Title: "Model and approval flags:"},
 	{Key: "sandbox", Title: "Sandbox flags:"},
+	{Key: "limits", Title: "Limit flags:"},
+	{Key: "signon", Title: "Single sign-on flags:"},
+	{Key: "mail", Title: "E-mail flags:"},
+	{Key: "web", Title: "Web page flags:"},
+	{Key: "monitor", Title: "Monitoring and log flags:"},
 }
 
 // AsTyped understands what people try first, as with other programs.
