@@ -148,7 +148,7 @@ forge-test: runner ## build a real git forge (once, some 10 minutes) and run the
 bench: build ## run the benchmarks, results in bench/results/
 	$(call say,bench)
 	@if host=$$(scripts/engine start bin/engine) && export "$$host" && image=$$(scripts/engine-image); then \
-		export DECKHAND_BENCH_IMAGE="$$image"; trap 'scripts/engine stop bin/engine' EXIT; \
+		export DECKHAND_BENCH_IMAGE="$$image" DECKHAND_BENCH_ENGINE="$$DOCKER_HOST"; unset DOCKER_HOST; trap 'scripts/engine stop bin/engine' EXIT; \
 	else echo 'DOCKER IS NOT MEASURED: no engine can be had'; fi; \
 	go run ./bench $(ARGS)
 

@@ -24,7 +24,6 @@ type bench struct {
 	server   string // the program under test
 	profiles string // where profiles go, if they are wanted
 	dir      string // everything a run leaves lies below it and is removed
-	engine   string // address of the Docker engine, if there is one
 	report   *report.Report
 	// How many conversations the scale scenario stores, 0 for its own number, and how many events in each.
 	conversations, events int
@@ -108,9 +107,6 @@ func (b *bench) run(only, base, others, dir, results string) error {
 	if err := process.Adopt(); err != nil {
 		return err
 	}
-	// Servers choose the sandbox driver themselves and would find the engine, which is there for dockerStarts alone.
-	b.engine = os.Getenv("DOCKER_HOST")
-	os.Unsetenv("DOCKER_HOST")
 	b.model = newInstant(oneCommand)
 	defer b.model.close()
 	if others != "" {

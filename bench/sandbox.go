@@ -267,13 +267,11 @@ func available() (float64, error) {
 // dockerStarts compares with the engine's own client, on the same image.
 func dockerStarts(b *bench, runner string) error {
 	image := os.Getenv("DECKHAND_BENCH_IMAGE")
-	client, err := exec.LookPath("docker")
-	if image == "" || err != nil {
+	if _, err := exec.LookPath("docker"); image == "" || err != nil {
 		say("SKIPPED: docker is not measured; name a local image in DECKHAND_BENCH_IMAGE and have an engine and its client")
 		return nil
 	}
-	os.Setenv("DOCKER_HOST", b.engine) // for the driver and for the client
-	defer os.Unsetenv("DOCKER_HOST")
+	os.Setenv("DOCKER_HOST", os.Getenv("DECKHAND_BENCH_ENGINE")) // not earlier: servers with --sandbox auto would choose it
 	d, err := docker.New(docker.Options{Runner: runner, Image: image, Prefix: "deckhand-bench", Instance: fmt.Sprint(os.Getpid())})
 	if err != nil {
 		return err
@@ -281,7 +279,7 @@ func dockerStarts(b *bench, runner string) error {
 	var ours, floor []time.Duration
 	for i := range pick(b, 30, 8) {
 		begin := time.Now()
-		if out, err := exec.CommandContext(b.ctx, client, "run", "--rm", "--network", "none", image, "/bin/true").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(b.ctx, "docker", "run", "--rm", "--network", "none", image, "/bin/true").CombinedOutput(); err != nil {
 			return fmt.Errorf("docker run: %w: %s", err, out)
 		}
 		floor = append(floor, time.Since(begin))
