@@ -44,10 +44,14 @@ type Comparison struct {
 
 // ComparedFile is a file that differs.
 type ComparedFile struct {
-	Path   string `json:"path"`
-	Status string `json:"status" enum:"added,deleted,modified" doc:"What happened to the file on the way to the other side."`
-	Size   int64  `json:"size" doc:"Size on this side."`
-	Other  int64  `json:"other_size" doc:"Size on the other side."`
+	Path    string  `json:"path"`
+	Status  string  `json:"status" enum:"added,deleted,modified,renamed" doc:"What happened to the file on the way to the other side. With renames=false, a renamed file is one deleted and one added file."`
+	From    *string `json:"from" doc:"Old path of a renamed file; otherwise null."`
+	Size    int64   `json:"size" doc:"Size on this side."`
+	Other   int64   `json:"other_size" doc:"Size on the other side."`
+	Added   *int    `json:"added" doc:"Added lines; null for binary and very large files."`
+	Removed *int    `json:"removed" doc:"Removed lines; null for binary and very large files."`
+	Binary  bool    `json:"binary"`
 }
 
 // FileComparison is the response of GET …/compare/file.

@@ -35,15 +35,30 @@ type Side struct {
 	Event int64
 }
 
-// Compare lists the files that differ between two sides.
+// Compare lists the files that differ between two sides. A renamed file is one deleted and one added file; see CompareRenames.
 func (c *Client) Compare(ctx context.Context, this, other Side) (api.Comparison, error) {
 	return call[api.Comparison](ctx, c, http.MethodGet, item(this.ID)+"/compare?"+sides(this, other).Encode(), nil)
+}
+
+// CompareRenames is Compare with renamed files as such.
+func (c *Client) CompareRenames(ctx context.Context, this, other Side) (api.Comparison, error) {
+	q := sides(this, other)
+	q.Set("renames", "true")
+	return call[api.Comparison](ctx, c, http.MethodGet, item(this.ID)+"/compare?"+q.Encode(), nil)
 }
 
 // CompareFile reads a file on both sides.
 func (c *Client) CompareFile(ctx context.Context, this, other Side, path string) (api.FileComparison, error) {
 	q := sides(this, other)
 	q.Set("path", path)
+	return call[api.FileComparison](ctx, c, http.MethodGet, item(this.ID)+"/compare/file?"+q.Encode(), nil)
+}
+
+// CompareRenamed reads a renamed file on both sides; from is its path on this side.
+func (c *Client) CompareRenamed(ctx context.Context, this, other Side, path, from string) (api.FileComparison, error) {
+	q := sides(this, other)
+	q.Set("path", path)
+	q.Set("from", from)
 	return call[api.FileComparison](ctx, c, http.MethodGet, item(this.ID)+"/compare/file?"+q.Encode(), nil)
 }
 

@@ -107,7 +107,7 @@ func TestCheckpoints(t *testing.T) {
 		t.Errorf("the fork: %s", got)
 	}
 	diff, err := p.client.Compare(t.Context(), client.Side{ID: id}, client.Side{ID: other})
-	if got := fmt.Sprint(diff.Files); err != nil || got != "[{d/f added 0 2} {kept modified 4 4} {more deleted 4 0}]" {
+	if got := comparedNames(diff); err != nil || got != "d/f added 0 2 +1-0, kept modified 4 4 +1-1, more deleted 4 0 +0-1" {
 		t.Errorf("compared: %s, %v", got, err)
 	}
 	one, err = p.client.CompareFile(t.Context(), client.Side{ID: id, Event: points[0]}, client.Side{ID: id, Event: points[1]}, "kept")
@@ -246,16 +246,16 @@ func TestCheckpointsByDriver(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return fmt.Sprint(got.Files)
+				return comparedNames(got)
 			}
-			const all = "[{d/f deleted 2 0} {kept modified 4 4} {more added 0 4}]"
+			const all = "d/f deleted 2 0 +0-1, kept modified 4 4 +1-1, more added 0 4 +1-0"
 			if got := differs(points[0]); got != all {
 				t.Errorf("the second turn: %s", got)
 			}
 			if r, err := b.client.Restore(t.Context(), id, api.RestoreConversation{EventID: points[0]}); err != nil || !r.CanUndo || r.Changed != 4 {
 				t.Fatalf("%+v, %v", r, err)
 			}
-			if got := differs(points[0]); got != "[]" {
+			if got := differs(points[0]); got != "" {
 				t.Errorf("restored: %s", got)
 			}
 			kill(process)
@@ -275,7 +275,7 @@ func TestCheckpointsByDriver(t *testing.T) {
 				t.Errorf("a fork: %v", err)
 			} else {
 				got, err := b.client.Compare(t.Context(), client.Side{ID: fork.ConversationID}, client.Side{ID: id})
-				if err != nil || fmt.Sprint(got.Files) != all {
+				if err != nil || comparedNames(got) != all {
 					t.Errorf("the fork: %+v, %v", got, err)
 				}
 				b.remove(fork.ConversationID)

@@ -110,7 +110,8 @@ var replaceable = []llm.Class{llm.ClassAuth, llm.ClassCredit, llm.ClassRate, llm
 // wait to end, or for a person to say something or choose another model.
 func (l *Loop) pause(ctx context.Context, w *worker, e *llm.Error) (session.State, error) {
 	d := l.Retry.wait(w.retries, e.RetryAfter)
-	note := session.Noted{ID: "STATUS$LLM_RETRY", Message: fmt.Sprintf("Retrying LLM request, %d / %d, in %s: %s", w.retries, l.Retry.Attempts-1, d.Round(time.Second/10), e.Message)}
+	note := session.Noted{ID: "STATUS$LLM_RETRY", Message: fmt.Sprintf("Retrying LLM request, %d / %d, in %s: %s", w.retries, l.Retry.Attempts-1, d.Round(time.Second/10), e.Message),
+		Retry: w.retries, Retries: l.Retry.Attempts - 1, RetryAt: time.Now().Add(d).UTC().Truncate(time.Millisecond)}
 	st, err := l.update(ctx, w,
 		func(s session.State) ([]session.Payload, error) {
 			if s.Claim != w.claim {

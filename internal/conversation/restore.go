@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -232,8 +233,8 @@ type Compare struct {
 	// ID and Event are compared with OtherID and OtherEvent. Event 0 means the current files.
 	ID, OtherID       session.ID
 	Event, OtherEvent int64
-	// Path selects one file.
-	Path string
+	// Path selects one file. From is its path on the first side, if it was renamed.
+	Path, From string
 }
 
 // maxCompared is the number of bytes of a file that are compared.
@@ -255,8 +256,8 @@ func (s *Service) CompareFile(ctx context.Context, c Compare) (original, modifie
 	if err != nil {
 		return nil, nil, err
 	}
-	read := func(f workspace.Files) *[]byte {
-		content, found, e := s.Workspaces.FileAt(ctx, f, c.Path, maxCompared+1)
+	read := func(f workspace.Files, path string) *[]byte {
+		content, found, e := s.Workspaces.FileAt(ctx, f, path, maxCompared+1)
 		if e == nil && len(content) > maxCompared {
 			e = refuse(Invalid, api.CodeTooLarge, "The file is too large to compare.")
 		}
@@ -265,7 +266,7 @@ func (s *Service) CompareFile(ctx context.Context, c Compare) (original, modifie
 		}
 		return &content
 	}
-	original, modified = read(a), read(b)
+	original, modified = read(a, cmp.Or(c.From, c.Path)), read(b, c.Path)
 	return original, modified, err
 }
 

@@ -74,10 +74,15 @@ type Unrecorded struct {
 // FileChange is a file that differs between two checkpoints.
 type FileChange struct {
 	Path string
-	// Status is "added", "deleted" or "modified".
+	// From is the old path of a renamed file.
+	From string
+	// Status is "added", "deleted", "modified" or "renamed".
 	Status string
 	// Old and New are its sizes.
 	Old, New int64
+	// Added and Removed are the numbers of changed lines, if Counted.
+	Added, Removed  int
+	Counted, Binary bool
 }
 
 // Parameters of the checkpoint operations of a runner.

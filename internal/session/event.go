@@ -447,6 +447,10 @@ type Noted struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`
 	Error   bool   `json:"error,omitempty"`
+	// Retry is the number of a retry of a model call, of at most Retries. It starts at RetryAt.
+	Retry   int       `json:"retry,omitempty"`
+	Retries int       `json:"retries,omitempty"`
+	RetryAt time.Time `json:"retry_at,omitzero"`
 }
 
 // Imported is an event of another server's, from which the conversation was taken over. Event is what clients are shown of it. The others, of which

@@ -2,6 +2,7 @@ package conversations
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -60,6 +61,7 @@ type compared struct {
 	Event      int64  `query:"event_id" default:"0" minimum:"0" doc:"Event of this conversation; 0: now."`
 	Other      string `query:"other" maxLength:"100" pattern:"^[A-Za-z0-9_-]*$" doc:"Other conversation. Default: this one."`
 	OtherEvent int64  `query:"other_event_id" default:"0" minimum:"0" doc:"Event of the other conversation; 0: now."`
+	Renames    bool   `query:"renames" default:"false" doc:"Report a file that was renamed as renamed instead of as deleted and added."`
 }
 
 // comparedFile is compared for one file.
@@ -69,20 +71,35 @@ type comparedFile struct {
 	Other      string `query:"other" maxLength:"100" pattern:"^[A-Za-z0-9_-]*$" doc:"Other conversation. Default: this one."`
 	OtherEvent int64  `query:"other_event_id" default:"0" minimum:"0" doc:"Event of the other conversation; 0: now."`
 	Path       string `query:"path" required:"true" minLength:"1" maxLength:"12288" doc:"File, relative to the workspace."`
+	From       string `query:"from" maxLength:"12288" doc:"Path on this side, if the file was renamed."`
 }
 
 func (q comparedFile) command(c *rest.Call) usecase.Compare {
-	return usecase.Compare{User: c.Who.User, ID: session.ID(q.ID), Event: q.Event, OtherID: session.ID(q.Other), OtherEvent: q.OtherEvent, Path: q.Path}
+	return usecase.Compare{User: c.Who.User, ID: session.ID(q.ID), Event: q.Event, OtherID: session.ID(q.Other), OtherEvent: q.OtherEvent, Path: q.Path, From: q.From}
 }
 
 func (d *Handlers) compare(ctx context.Context, c *rest.Call, q compared, _ rest.None) (api.Comparison, error) {
 	changes, err := d.Service.Compare(ctx, comparedFile{ID: q.ID, Event: q.Event, Other: q.Other, OtherEvent: q.OtherEvent}.command(c))
 	out := api.Comparison{Files: []api.ComparedFile{}}
 	for _, x := range changes {
-		out.Files = append(out.Files, api.ComparedFile{Path: strings.ToValidUTF8(x.Path, "\uFFFD"), Status: x.Status, Size: x.Old, Other: x.New})
+		f := api.ComparedFile{Path: valid(x.Path), Status: x.Status, Size: x.Old, Other: x.New, Binary: x.Binary}
+		if x.Counted {
+			f.Added, f.Removed = &x.Added, &x.Removed
+		}
+		switch {
+		case x.From != "" && q.Renames:
+			f.From = new(valid(x.From))
+		case x.From != "":
+			out.Files = append(out.Files, api.ComparedFile{Path: valid(x.From), Status: "deleted", Size: x.Old, Binary: x.Binary})
+			f = api.ComparedFile{Path: f.Path, Status: "added", Other: x.New, Binary: x.Binary}
+		}
+		out.Files = append(out.Files, f)
 	}
+	slices.SortStableFunc(out.Files, func(a, b api.ComparedFile) int { return strings.Compare(a.Path, b.Path) })
 	return out, err
 }
+
+func valid(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
 
 func (d *Handlers) compareFile(ctx context.Context, c *rest.Call, q comparedFile, _ rest.None) (api.FileComparison, error) {
 	a, b, err := d.Service.CompareFile(ctx, q.command(c))

@@ -4,18 +4,32 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
+
+	"deckhand/internal/sandbox/checkpoint/lines"
 )
 
 // Change is a difference between two checkpoints.
 type Change struct {
 	Path string
-	// Status is A for a new file, D for a removed one, M for a changed one.
+	// From is the old path of a renamed file.
+	From string
+	// Status is A for a new file, D for a removed one, M for a changed one, R for a renamed one.
 	Status byte
 	// Old and New are the sizes before and after.
 	Old, New int64
 	// Link is true if one of the two is a symbolic link.
 	Link bool
+	// Added and Removed are the numbers of lines, if Counted: not for binary files, nor after maxRead bytes.
+	Added, Removed  int
+	Counted, Binary bool
 }
+
+const (
+	maxText = 1 << 20  // bytes of a file whose lines are counted
+	maxRead = 64 << 20 // bytes of all files of a comparison
+)
 
 // Compare lists the files and links that differ between a checkpoint of this store and one of another or the same
 // store, sorted by path.
@@ -35,23 +49,107 @@ func (s *Store) Compare(n int, other *Store, m int) ([]Change, error) {
 			}
 		}
 	}
+	c := comparison{from: s, to: other, left: maxRead, texts: map[*entry][]byte{}}
 	var out []Change
-	for _, c := range diff(from, to) {
-		d := Change{Path: c.path(), Status: 'M'}
-		if c.from == nil {
-			d.Status = 'A'
-		} else {
-			d.Old, d.Link = c.from.size, c.from.kind == link
-		}
-		if c.to == nil {
-			d.Status = 'D'
-		} else {
-			d.New, d.Link = c.to.size, d.Link || c.to.kind == link
-		}
-		out = append(out, d)
+	for _, x := range c.renamed(diff(from, to)) {
+		out = append(out, c.change(x))
 	}
 	return out, nil
 }
+
+// comparison reads the texts of changed files.
+type comparison struct {
+	from, to *Store
+	left     int64 // bytes that may still be read
+	texts    map[*entry][]byte
+}
+
+// text reads a file; ok is false if it is too large. A missing file is empty.
+func (c *comparison) text(s *Store, e *entry) (b []byte, ok bool) {
+	if e == nil {
+		return nil, true
+	}
+	if b, ok = c.texts[e]; ok {
+		return b, true
+	}
+	if e.kind == file && (e.size > maxText || e.size > c.left) {
+		return nil, false
+	}
+	b, err := s.content(e, maxText)
+	c.left -= int64(len(b))
+	c.texts[e] = b
+	return b, err == nil
+}
+
+// renamed joins the removal of a file and the addition of a similar one. Git's own files are left as they are.
+func (c *comparison) renamed(changes []change) []change {
+	var gone, fresh []lines.File
+	var old, added []int // indices in changes
+	describe := func(s *Store, e *entry) lines.File {
+		f := lines.File{Hash: e.blob.hash, Size: e.size}
+		if text, ok := c.text(s, e); ok && !lines.Binary(text) {
+			f.Text = text
+		}
+		return f
+	}
+	for i, x := range changes {
+		switch {
+		case inGit(x.path()):
+		case x.to == nil && x.from.kind == file:
+			old, gone = append(old, i), append(gone, describe(c.from, x.from))
+		case x.from == nil && x.to.kind == file:
+			added, fresh = append(added, i), append(fresh, describe(c.to, x.to))
+		}
+	}
+	if len(gone) == 0 || len(fresh) == 0 {
+		return changes
+	}
+	joined := map[int]bool{}
+	for i, j := range lines.Renames(gone, fresh) {
+		if j >= 0 {
+			changes[added[i]].from = changes[old[j]].from
+			joined[old[j]] = true
+		}
+	}
+	out := make([]change, 0, len(changes))
+	for i, x := range changes {
+		if !joined[i] {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// change describes a change and counts its lines.
+func (c *comparison) change(x change) Change {
+	d := Change{Path: x.path(), Status: 'M'}
+	if x.from == nil {
+		d.Status = 'A'
+	} else {
+		d.Old, d.Link = x.from.size, x.from.kind == link
+	}
+	if x.to == nil {
+		d.Status = 'D'
+	} else {
+		d.New, d.Link = x.to.size, d.Link || x.to.kind == link
+	}
+	if x.from != nil && x.from.path != d.Path {
+		d.Status, d.From = 'R', x.from.path
+	}
+	if inGit(d.Path) {
+		return d
+	}
+	before, ok := c.text(c.from, x.from)
+	after, also := c.text(c.to, x.to)
+	if d.Binary = lines.Binary(before) || lines.Binary(after); ok && also && !d.Binary {
+		d.Added, d.Removed = lines.Count(before, after)
+		d.Counted = true
+	}
+	return d
+}
+
+// inGit reports whether a path is in a .git folder.
+func inGit(p string) bool { return slices.Contains(strings.Split(p, "/"), ".git") }
 
 // Content returns the content of a file in a checkpoint, or the target of a link; found is false if there is none. It is
 // truncated to most bytes.
@@ -64,16 +162,21 @@ func (s *Store) Content(n int, path string, most int64) (b []byte, found bool, e
 	if e == nil || e.kind != file && e.kind != link {
 		return nil, false, nil
 	}
-	if e.kind == link {
-		return []byte(e.target), true, nil
+	b, err = s.content(e, most)
+	return b, true, err
+}
+
+func (s *Store) content(e *entry, most int64) ([]byte, error) {
+	if e.kind != file {
+		return []byte(e.target), nil
 	}
-	b = make([]byte, min(e.size, most))
+	b := make([]byte, min(e.size, most))
 	if e.blob.len == 0 {
-		return b, true, nil
+		return b, nil
 	}
 	f, err := os.Open(s.data(e.blob.pack))
 	if err != nil {
-		return nil, true, err
+		return nil, err
 	}
 	defer f.Close()
 	parts := e.blob.extents
@@ -87,9 +190,9 @@ func (s *Store) Content(n int, path string, most int64) (b []byte, found bool, e
 		}
 		end := min(x.off+x.len, int64(len(b)))
 		if _, err := f.ReadAt(b[x.off:end], from); err != nil && err != io.EOF {
-			return nil, true, fmt.Errorf("reading a checkpoint: %w", err)
+			return nil, fmt.Errorf("reading a checkpoint: %w", err)
 		}
 		from += x.len
 	}
-	return b, true, nil
+	return b, nil
 }

@@ -198,12 +198,13 @@ func Changes(from *Store, n int, to *Store, m int) ([]sandbox.FileChange, error)
 	changes, err := from.Compare(n, to, m)
 	out := make([]sandbox.FileChange, len(changes))
 	for i, c := range changes {
-		out[i] = sandbox.FileChange{Path: c.Path, Status: statuses[c.Status], Old: c.Old, New: c.New}
+		out[i] = sandbox.FileChange{Path: c.Path, From: c.From, Status: statuses[c.Status], Old: c.Old, New: c.New,
+			Added: c.Added, Removed: c.Removed, Counted: c.Counted, Binary: c.Binary}
 	}
 	return out, Public(err)
 }
 
-var statuses = map[byte]string{'A': "added", 'D': "deleted", 'M': "modified"}
+var statuses = map[byte]string{'A': "added", 'D': "deleted", 'M': "modified", 'R': "renamed"}
 
 // CheckpointFile implements sandbox.Checkpointer.
 func (k *Keeper) CheckpointFile(_ context.Context, c sandbox.CheckpointOf, path string, most int64) ([]byte, bool, error) {

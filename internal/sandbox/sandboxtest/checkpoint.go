@@ -43,6 +43,15 @@ func restoreTo(t *testing.T, c sandbox.Checkpointer, h sandbox.Handle, number in
 	return got
 }
 
+// listed writes changes in one line.
+func listed(changes []sandbox.FileChange) string {
+	var out []string
+	for _, c := range changes {
+		out = append(out, fmt.Sprintf("%s %s %d %d +%d -%d", c.Path, c.Status, c.Old, c.New, c.Added, c.Removed))
+	}
+	return strings.Join(out, ", ")
+}
+
 // treeListing shows all that is in the workspace.
 const treeListing = "find . -mindepth 1 ! -path './.sandboxtest*' | sort | while read -r f; do ls -ld \"$f\" | awk '{print $1, $3, $4}'; echo \"$f\"; " +
 	"if [ -h \"$f\" ]; then readlink \"$f\"; elif [ -f \"$f\" ]; then cat \"$f\"; fi; done"
@@ -83,7 +92,8 @@ func checkpoints(t *testing.T, o Options) {
 	}
 	changes, err := later.Compare(within(t), sandbox.CheckpointOf{Handle: h, Number: one.Number}, sandbox.CheckpointOf{Handle: h, Number: two.Number})
 	must(t, err)
-	same(t, "the changes", fmt.Sprint(changes), "[{a modified 4 4} {c ü added 0 4} {d/e/b deleted 2 0} {d/link deleted 0 0} {pipe deleted 0 0} {pipe/y added 0 2} {run modified 10 10}]")
+	same(t, "the changes", listed(changes), "a modified 4 4 +1 -1, c ü added 0 4 +1 -0, d/e/b deleted 2 0 +0 -1, d/link deleted 0 0 +0 -1, pipe deleted 0 0 +0 -0, "+
+		"pipe/y added 0 2 +1 -0, run modified 10 10 +0 -0")
 	for path, want := range map[string]string{"a": "one\n", "/d/e/b": "x\n", "d/link": "/etc/passwd", "d": "-", "../../etc/passwd": "-", "none": "-"} {
 		text, found, err := later.CheckpointFile(within(t), sandbox.CheckpointOf{Handle: h, Number: one.Number}, path, 100)
 		must(t, err)
@@ -150,7 +160,7 @@ func copiedCheckpoints(t *testing.T, o Options) {
 	from, to := take(t, c, b.handle), take(t, c, copied)
 	changes, err := c.Compare(within(t), sandbox.CheckpointOf{Handle: b.handle, Number: from.Number}, sandbox.CheckpointOf{Handle: copied, Number: to.Number})
 	must(t, err)
-	same(t, "the changes", fmt.Sprint(changes), "[{a modified 4 4} {b deleted 2 0}]")
+	same(t, "the changes", listed(changes), "a modified 4 4 +1 -1, b deleted 2 0 +0 -1")
 	must(t, b.driver.Destroy(within(t), b.handle))
 	other := enter(t, o, b.driver, sandbox.Spec{ID: "copy"})
 	same(t, "the copy", other.ok(t, "cat a"), "one")

@@ -112,7 +112,7 @@ func (s *Service) compare(_ context.Context, p sandbox.CompareParams) ([]sandbox
 	changes, err := checkpoint.Changes(s.store, p.From, other, p.To)
 	size := 0
 	for _, c := range changes {
-		if size += len(c.Path) + 64; size > maxPaths {
+		if size += len(c.Path) + len(c.From) + 128; size > maxPaths {
 			return nil, fmt.Errorf("%w: the list of changed files", rpc.ErrTooBig)
 		}
 	}
