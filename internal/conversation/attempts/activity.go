@@ -17,7 +17,8 @@ type activity struct {
 	ended bool
 	// worked is the duration of all turns, excluding pauses and pending approvals.
 	worked         time.Duration
-	messages, uses int // number of user messages, and of tool and shell uses
+	messages, uses int  // number of user messages, and of tool and shell uses
+	sandbox        bool // the sandbox was started
 }
 
 // read reads the events of a fork since its creation.
@@ -42,6 +43,8 @@ func (s *Service) read(ctx context.Context, st session.State) (a activity, err e
 			a.messages++
 		case session.ToolCalled, session.CommandTyped:
 			a.uses++
+		case session.WorkspaceReady:
+			a.sandbox = a.sandbox || len(p.Handle) > 0
 		case session.TurnBegan:
 			since, inTurn = e.At, true
 		case session.Resumed, session.ApprovalGiven:
@@ -64,7 +67,7 @@ func (s *Service) read(ctx context.Context, st session.State) (a activity, err e
 
 // measure returns the size of the changes since the fork, nil if it is unknown.
 func (s *Service) measure(ctx context.Context, st session.State, did activity) *Diff {
-	if did.uses == 0 {
+	if did.uses == 0 || !did.sandbox { // some tools need no sandbox, and without one the start of the turn is unknown to git
 		return &Diff{}
 	}
 	if did.messages == 1 { // the files before this turn are the files at the fork
@@ -97,9 +100,6 @@ func (s *Service) measureTurn(ctx context.Context, id session.ID) *Diff {
 	return out
 }
 
-// maxMeasured is the maximum number of files to read for counting lines.
-const maxMeasured = 200
-
 // measureFork counts the changes since the checkpoint of the fork.
 func (s *Service) measureFork(ctx context.Context, st session.State) *Diff {
 	if s.Conversations.Workspaces == nil {
@@ -115,17 +115,9 @@ func (s *Service) measureFork(ctx context.Context, st session.State) *Diff {
 		if inGit(c.Path) {
 			continue
 		}
-		if out.Files++; out.Files > maxMeasured {
-			continue
-		}
-		at.Path = c.Path
-		before, after, err := s.Conversations.CompareFile(ctx, at)
-		if err != nil {
-			continue // too large, or not a file
-		}
-		added, removed := countLines(content(before), content(after))
-		out.Added += added
-		out.Removed += removed
+		out.Files++
+		out.Added += c.Added
+		out.Removed += c.Removed
 	}
 	return out
 }
@@ -138,55 +130,4 @@ func inGit(path string) bool {
 		}
 	}
 	return false
-}
-
-func content(b *[]byte) []byte {
-	if b == nil || bytes.IndexByte(*b, 0) >= 0 { // a binary file has no lines
-		return nil
-	}
-	return *b
-}
-
-// maxTable limits the memory for comparing two texts.
-const maxTable = 4 << 20
-
-// countLines returns how many lines were added and removed between two texts.
-func countLines(before, after []byte) (added, removed int) {
-	a, b := splitLines(before), splitLines(after)
-	for len(a) > 0 && len(b) > 0 && bytes.Equal(a[0], b[0]) {
-		a, b = a[1:], b[1:]
-	}
-	for len(a) > 0 && len(b) > 0 && bytes.Equal(a[len(a)-1], b[len(b)-1]) {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	same := 0
-	if len(a)*len(b) <= maxTable {
-		same = common(a, b)
-	}
-	return len(b) - same, len(a) - same
-}
-
-func splitLines(text []byte) [][]byte {
-	if len(text) == 0 {
-		return nil
-	}
-	return bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
-}
-
-// common returns the length of the longest common subsequence.
-func common(a, b [][]byte) int {
-	row := make([]int, len(b)+1)
-	for _, x := range a {
-		diagonal := 0
-		for j, y := range b {
-			above := row[j+1]
-			if bytes.Equal(x, y) {
-				row[j+1] = diagonal + 1
-			} else {
-				row[j+1] = max(above, row[j])
-			}
-			diagonal = above
-		}
-	}
-	return row[len(b)]
 }
