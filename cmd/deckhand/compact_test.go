@@ -32,6 +32,7 @@ func TestCompactAndOwnCommands(t *testing.T) {
 		"reserved name":      {p.client.SetOwnCommand(t.Context(), "compact", "x"), 422},
 		"built-in name":      {p.client.SetOwnCommand(t.Context(), "review", "x"), 422},
 		"name with a slash":  {p.client.SetOwnCommand(t.Context(), "a b", "x"), 422},
+		"reserved, capitals": {p.client.SetOwnCommand(t.Context(), "Compact", "x"), 422},
 		"only front matter":  {p.client.SetOwnCommand(t.Context(), "empty", "---\ndescription: x\n---\n"), 422},
 		"text too long":      {p.client.SetOwnCommand(t.Context(), "long", strings.Repeat("é", 40_000)), 422},
 		"no such command":    {p.client.RunCommand(t.Context(), id, api.RunCommand{Name: "standup"}, ""), 422},
@@ -64,6 +65,15 @@ func TestCompactAndOwnCommands(t *testing.T) {
 	// The user's own commands are listed in each conversation of the user, after the built-in ones.
 	if err := p.client.SetOwnCommand(t.Context(), "standup", "---\ndescription: What I did\nargument-hint: [day]\n---\n$ echo since $1"); err != nil {
 		t.Fatal(err)
+	}
+	if err := p.client.SetOwnCommand(t.Context(), "Standup", "x"); statusOf(err) != 422 || !strings.Contains(err.Error(), "/standup") {
+		t.Errorf("a name that differs only in case: %v", err)
+	}
+	if err := other.client.SetOwnCommand(t.Context(), "STANDUP", "x"); err != nil {
+		t.Errorf("the name of another user's command: %v", err)
+	}
+	if err := other.client.DeleteOwnCommand(t.Context(), "STANDUP"); err != nil {
+		t.Error(err)
 	}
 	all, err := p.client.Commands(t.Context(), id)
 	if err != nil || len(all) != 3 || all[2] != (api.Command{Name: "standup", Description: "What I did", ArgumentHint: "[day]", Source: "settings"}) || all[1].Source != "builtin" {

@@ -108,7 +108,7 @@ func (s *Runner) SetOwn(ctx context.Context, user, name, text string) error {
 	switch {
 	case !slash.ValidName(name):
 		return api.Invalid("value_error", "Use 1 to 64 letters, digits and . _ -, starting with a letter or a digit.", "name")
-	case slash.Reserved(name):
+	case slash.Reserved(strings.ToLower(name)):
 		return api.Invalid("value_error", "This is the name of a built-in command. Choose another name.", "name")
 	case slash.Parse(name, text).Text == "":
 		return api.Invalid("missing", "Enter the text that the command sends.", "text")
@@ -116,6 +116,11 @@ func (s *Runner) SetOwn(ctx context.Context, user, name, text string) error {
 		return api.Invalid("string_too_long", "Must not be larger than 64 KiB.", "text")
 	}
 	return s.Conversations.Settings.Change(ctx, user, func(stored *settings.Settings) error {
+		for has := range stored.Commands {
+			if has != name && strings.EqualFold(has, name) {
+				return api.Invalid("value_error", "You already have the command /"+has+". Names must differ in more than case.", "name")
+			}
+		}
 		if stored.Commands == nil {
 			stored.Commands = map[string]string{}
 		}
