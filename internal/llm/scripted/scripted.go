@@ -125,7 +125,7 @@ func (m *Model) wait(ctx context.Context) error {
 // Answer is what the script says to a request: a function of it and nothing else.
 func Answer(req llm.Request) string {
 	if n := len(req.Messages); n > 0 && req.Messages[n-1].Role == llm.ToolResult {
-		return "[scripted demo model] The command gave:\n" + req.Messages[n-1].Text
+		return "[scripted demo model] The command printed:\n" + req.Messages[n-1].Text
 	}
 	said, images := lastSaid(req)
 	var b strings.Builder
@@ -133,8 +133,8 @@ func Answer(req llm.Request) string {
 	if images > 0 {
 		fmt.Fprintf(&b, " You attached %d image(s), which I cannot see.", images)
 	}
-	b.WriteString(" I am a built-in script without a language model behind me: your message was stored durably, the agent loop" +
-		" took it up, and this answer reached you through the session log. Store a model and a key in the settings to talk to a real one, or say \"" + Tour + "\" to see me work.")
+	b.WriteString(" I am a built-in demo script, not a language model, so I cannot answer that. To see what an agent does, send \"" + Tour + "\"." +
+		" To work with a real model, choose one in the settings and enter its API key.")
 	return b.String()
 }
 
