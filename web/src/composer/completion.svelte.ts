@@ -3,13 +3,15 @@ import { router } from "../lib/router.svelte";
 import type { IconName } from "../ui/Icon.svelte";
 import * as routes from "./routes";
 import { mentionOf } from "./text";
-import { rank, type Trigger } from "./trigger";
+import { nearest, rank, type Trigger } from "./trigger";
 
 export interface Offer {
   id: string;
   icon: IconName;
   name: string;
   note: string;
+  /** The group that it is listed in. */
+  group?: "builtin" | "settings" | "repository";
   /** What is put into the message. */
   insert: string;
   /** What happens in place of it: a command of the page that needs no arguments. */
@@ -78,10 +80,12 @@ export class Completion {
     this.at = (this.at + step + this.offers.length) % Math.max(this.offers.length, 1);
   }
 
-  /** known is a command by its name: the repository's, or a built-in one. */
-  async known(name: string): Promise<routes.Command | undefined> {
+  /** known reports whether the server has a command, and the name of a similar command if there is none. */
+  async known(name: string): Promise<{ found: boolean; near?: string | undefined }> {
     this.custom ??= routes.commands(this.id);
-    return (await this.custom).find((c) => c.name === name);
+    const names = (await this.custom.finally(() => (this.custom = undefined))).map((c) => c.name);
+    if (names.includes(name)) return { found: true };
+    return { found: false, near: nearest(name, [...this.own().map((c) => c.name), ...names]) };
   }
 
   private async commands(query: string): Promise<Offer[]> {
@@ -93,6 +97,7 @@ export class Completion {
       icon: "right",
       name: `/${c.name}`,
       note: c.note,
+      group: "builtin",
       insert: `/${c.name}`,
       ...(c.takesArguments ? {} : { run: () => c.run("") }),
     }));
@@ -104,10 +109,14 @@ export class Completion {
         icon: c.file ? "file" : "right",
         name: `/${c.name}`,
         note: hint + c.description,
+        group: c.source,
         insert: `/${c.name}`,
       });
     }
-    return best(all, query, (o) => o.name.slice(1));
+    return inGroups(
+      best(all, query, (o) => o.name.slice(1), Infinity),
+      query,
+    );
   }
 
   private async mentions(query: string): Promise<Offer[]> {
@@ -140,11 +149,19 @@ export class Completion {
         insert: `${number} “${task.title}”`,
       };
     });
-    return [...out, ...(query ? best(issues, query, (o) => o.name) : [])].slice(0, 2 * most);
+    return [...out, ...(query ? best(issues, query, (o) => o.name, most) : [])].slice(0, 2 * most);
   }
 }
 
-function best(list: Offer[], query: string, name: (o: Offer) => string): Offer[] {
+const order = ["builtin", "settings", "repository"] as const;
+
+/** inGroups puts offers of a group together. The group of the best offer is first; without a best one, the order is fixed. */
+export function inGroups(list: Offer[], query = ""): Offer[] {
+  const groups = query ? [...new Set(list.map((o) => o.group))] : order;
+  return groups.flatMap((group) => list.filter((o) => o.group === group));
+}
+
+function best(list: Offer[], query: string, name: (o: Offer) => string, most: number): Offer[] {
   return list
     .map((offer) => ({ offer, rank: rank(name(offer), query) }))
     .filter((x) => x.rank < Infinity)

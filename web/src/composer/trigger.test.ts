@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { commandIn, rank, replaced, triggerAt } from "./trigger";
+import { commandIn, nearest, rank, replaced, triggerAt } from "./trigger";
 
 describe("triggerAt", () => {
   const at = (text: string) => triggerAt(text, text.length);
@@ -36,4 +36,13 @@ it("rank prefers beginnings, then parts, then letters in order", () => {
   expect(rank("model", "mo")).toBeLessThan(rank("demo", "mo"));
   expect(rank("demo", "mo")).toBeLessThan(rank("my-other", "mo"));
   expect(rank("review", "xyz")).toBe(Infinity);
+});
+
+it("nearest is the command that was probably meant", () => {
+  const names = ["undo", "redo", "review", "new"];
+  expect(nearest("undoo", names)).toBe("undo");
+  expect(nearest("udno", names)).toBe("undo");
+  expect(nearest("Undo", names)).toBe("undo");
+  expect(nearest("rev", names)).toBe("review");
+  expect(nearest("etc", names)).toBeUndefined();
 });

@@ -50,3 +50,28 @@ export function rank(name: string, query: string): number {
   }
   return 1000 + n.length;
 }
+
+/** nearest returns the name that was probably meant: one with at most two wrong letters, or one that begins with what was typed. */
+export function nearest(typed: string, names: string[]): string | undefined {
+  const t = typed.toLowerCase();
+  const scored = names
+    .map((name) => ({ name, far: distance(t, name.toLowerCase()) }))
+    .filter(({ name, far }) => far <= (t.length < 4 ? 1 : 2) || (t.length > 2 && name.toLowerCase().startsWith(t)));
+  return scored.sort((a, b) => a.far - b.far)[0]?.name;
+}
+
+/** distance is how many letters differ; two that changed places count as one. */
+function distance(a: string, b: string): number {
+  const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, j) => j)];
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const other = a[i - 1] === b[j - 1] ? 0 : 1;
+      let least = Math.min(rows[i - 1]![j]! + 1, row[j - 1]! + 1, rows[i - 1]![j - 1]! + other);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) least = Math.min(least, rows[i - 2]![j - 2]! + 1);
+      row.push(least);
+    }
+    rows.push(row);
+  }
+  return rows[a.length]![b.length]!;
+}

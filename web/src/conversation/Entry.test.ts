@@ -96,7 +96,7 @@ describe("a restore of the conversation", () => {
     const ids = () => conversation.shown().map((i) => i.id);
     expect(ids()).toEqual([6]);
     render(Entry, { item: conversation.shown()[0]!, conversation });
-    expect(words()).toContain("Restored to before “Fix…”: 2 events hidden");
+    expect(words()).toContain("Restored to before “Fix…”: 2 later items hidden from the agent");
     click(the("button", "Show"));
     expect(ids()).toEqual([4, 5, 6]);
     click(the("button", "Hide"));

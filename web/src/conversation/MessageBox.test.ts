@@ -228,7 +228,13 @@ describe("a message", () => {
 
   it("that is a command of the repository is run with its arguments", async () => {
     const commands = "/api/conversations/c1/commands";
-    const one = (name: string, file: string | null) => ({ name, description: "Fix an issue", argument_hint: "[number]", file });
+    const one = (name: string, file: string | null) => ({
+      name,
+      description: "Fix an issue",
+      argument_hint: "[number]",
+      source: "repository",
+      file,
+    });
     server.on(`GET ${commands}`, () => ({ commands: [one("fix", ".deckhand/commands/fix.md")] }));
     server.on(`POST ${commands}`, () => ({ success: true }));
     show("awaiting_user_input");
@@ -241,9 +247,22 @@ describe("a message", () => {
     await soon(() =>
       expect(server.to(`POST ${commands}`)).toEqual([{ name: "fix", arguments: "12 now", image_urls: null, file_urls: null }]),
     );
+    await soon(() => expect(field().value).toBe(""));
+    type(field(), "/fixx 12");
+    press("Enter", field());
+    await soon(() => expect(words(the("alert"))).toContain("No command /fixx. Did you mean /fix?"));
+    expect(server.to(events)).toEqual([]);
+    click(the("button", "Run /fix"));
+    await soon(() => expect(server.to(`POST ${commands}`)).toHaveLength(2));
+    await soon(() => expect(field().value).toBe(""));
     type(field(), "/nothing of this name");
     press("Enter", field());
-    await soon(() => expect(server.to(events)).toEqual([message("/nothing of this name")]));
+    await soon(() => expect(words(the("alert"))).toContain("No command /nothing."));
+    type(field(), "/nothing of this name!");
+    expect(all("alert")).toEqual([]);
+    press("Enter", field());
+    await soon(() => click(the("button", "Send anyway")));
+    await soon(() => expect(server.to(events)).toEqual([message("/nothing of this name!")]));
   });
 
   it("mentions files, symbols and conversations after an @", async () => {

@@ -1,5 +1,6 @@
 // One item of the history: a message, a call with its result, or a notice.
 import type { Display, Event, Fields, Result } from "../lib/events";
+import type { Retrying } from "./retries";
 import type { StreamedText } from "./streamed-text";
 
 export type Kind = "user" | "agent" | "tool" | "notice";
@@ -26,6 +27,8 @@ export class Item {
   /** The number of items that a restore hid, and the first message among them. */
   hides = $state(0);
   firstHidden = $state("");
+  /** The retries of a model call that failed. */
+  retry = $state.raw<Retrying | undefined>();
   /** Whether a long text is shown in full. */
   showAll = $state(false);
   /** The height when it was last shown. */

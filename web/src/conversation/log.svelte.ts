@@ -18,6 +18,7 @@ import { now } from "../lib/now";
 import { Item, type Kind } from "./item.svelte";
 import { type Read, readBy } from "./reads";
 import { type Restore, visible, within } from "./restores";
+import { Retries } from "./retries";
 import { Status } from "./status.svelte";
 import { StreamedText } from "./streamed-text";
 import { tasks } from "./tasks";
@@ -30,7 +31,6 @@ const cuts = new Set(["error", "stopped", "paused"]);
 
 /** Notices with their own icon and title, by code. */
 const noticeOf: Record<string, string> = {
-  STATUS$LLM_RETRY: "retry",
   STATUS$ATTEMPTS_STARTED: "attempts",
   STATUS$TESTS_PASSED: "tests.passed",
   STATUS$TESTS_FAILED: "tests.failed",
@@ -62,14 +62,19 @@ export class Log {
   private withdrawn = new Set<number>();
   /** Restores of the conversation, in order. */
   private restores: Restore[] = [];
+  private retries = new Retries((...notice) => this.addNotice(...notice));
+  /** Calls for a title or a summary. */
+  private aside = new Set<string>();
+  /** Events with which compacting the history ended. */
+  private compacted: number[] = [];
   /** The first event of the page that is being read: calls before it are on a page still to come. */
   private pageFrom = 0;
 
   /** prepend puts a page of older events in front. The server gives them newest first. */
   prepend(page: Event[]): void {
     const made: Item[] = [];
-    const newer = { unread: this.unread, reads: this.reads, first: this.newest === 0 };
-    [this.unread, this.reads] = [[], []];
+    const newer = { unread: this.unread, reads: this.reads, first: this.newest === 0, retry: this.retries.open };
+    [this.unread, this.reads, this.retries.open] = [[], [], undefined];
     this.pageFrom = page.at(-1)?.id ?? 0;
     for (const e of [...page].reverse()) {
       if (e.id >= this.oldest) continue;
@@ -78,6 +83,8 @@ export class Log {
     if (!newer.first) {
       this.readLater(made, newer.reads);
       this.unread = newer.unread;
+      this.retries.join(made, this.items[0]);
+      this.retries.open = newer.retry;
     }
     this.reads.push(...newer.reads);
     if (page[0]) {
@@ -173,6 +180,7 @@ export class Log {
   private fold(e: Event, to: Item[]): void {
     for (const m of means(e)) {
       this.read(m, to);
+      if (this.retries.fold(m, to)) continue;
       const state = stateOf(m);
       if (state) this.stateChanged(m, to, ...state);
       else this.foldOne(m, to);
@@ -236,6 +244,9 @@ export class Log {
     switch (e.kind) {
       case "user_said":
         return this.addMessage(e, "user", e.payload.text, to);
+      case "model_asked":
+        if (e.payload.purpose) this.aside.add(e.payload.call);
+        return;
       case "model_answered":
         return this.modelAnswered(e, to);
       case "model_failed":
@@ -256,24 +267,27 @@ export class Log {
       case "withdrawn":
         return this.withdraw(e.payload.messages ?? [], to);
       case "condensed":
-        return this.addNotice(e, e.kind, e.payload.summary, to);
+        this.compactEnded(e.id, to);
+        return void this.addNotice(e, e.kind, e.payload.summary, to);
       case "nudged":
-        return this.addNotice(e, e.kind, e.payload.text, to);
+        return void this.addNotice(e, e.kind, e.payload.text, to);
       case "noted":
-        return this.addNotice(e, noticeOf[e.payload.id] ?? (e.payload.error ? "failure" : "note"), e.payload.message, to);
+        if (e.payload.id === "STATUS$COMPACT_FAILED") this.compactEnded(e.id, to);
+        return void this.addNotice(e, noticeOf[e.payload.id] ?? (e.payload.error ? "failure" : "note"), e.payload.message, to);
       case "overridden":
         return this.overridden(e, to);
       case "restored":
         this.lastRestored = Math.max(this.lastRestored, e.id);
         if (e.payload.conversation) this.restored({ id: e.id, action: e.payload.action as Restore["action"], point: e.payload.point });
-        return this.addNotice(e, e.kind, "", to);
+        return void this.addNotice(e, e.kind, "", to);
       case "compact_asked":
-        return this.addNotice(e, e.kind, e.payload.instructions ?? "", to);
+        if (this.compacted.some((id) => id > e.id)) return; // the summary is on a newer page
+        return void this.addNotice(e, e.kind, e.payload.instructions ?? "", to);
       case "checked_out":
       case "trust_set":
       case "egress_set":
       case "request_opened":
-        return this.addNotice(e, e.kind, "", to);
+        return void this.addNotice(e, e.kind, "", to);
       case "checkpointed":
         this.checkpoints = true;
         return;
@@ -324,9 +338,10 @@ export class Log {
 
   /** modelFailed shows what an interrupted answer had said, or why the model did not answer. */
   private modelFailed(e: EventOf<"model_failed">, to: Item[]): void {
-    const { class: why, message = "", retried, text } = e.payload;
+    const { call, class: why, message = "", text } = e.payload;
+    if (this.aside.has(call)) return; // the agent goes on without it, or another notice says why not
     if (text) this.addMessage(e, "agent", `${text}\n\n[${message.replace(/\.$/, "")}]`, to);
-    else if (why !== "cancelled" && why !== "owner_lost") this.addNotice(e, retried ? "retry" : "failure", message, to);
+    else if (why !== "cancelled" && why !== "owner_lost") this.addNotice(e, "failure", message, to);
   }
 
   private restored(r: Restore): void {
@@ -415,13 +430,19 @@ export class Log {
     this.addNotice(e, toggled ? (plan ? "plan.on" : "plan.off") : e.kind, "", to);
   }
 
-  private addNotice(e: Event, name: string, words: string, to: Item[]): void {
-    // The newest of several tries in a row is the one that counts.
-    if (name === "retry" && to.at(-1)?.name === "retry") to.pop();
+  /** compactEnded removes the notice that the history is being compacted. */
+  private compactEnded(id: number, to: Item[]): void {
+    this.compacted.push(id);
+    const at = to.findLastIndex((i) => i.name === "compact_asked");
+    if (at >= 0) to.splice(at, 1);
+  }
+
+  private addNotice(e: Event, name: string, words: string, to: Item[]): Item {
     const item = new Item(`${name}${e.id}`, "notice", name, e.id, Date.parse(e.time));
     item.text = words;
     if (!words) item.event = e;
     this.push(item, to);
+    return item;
   }
 
   /** endApprovals: no call waits any longer, and the approved one starts now. */
@@ -443,13 +464,18 @@ export class Log {
     // A pause that ends at once only made room for a message.
     const last = to.at(-1);
     if (e.kind === "resumed" && last?.name === "state.paused" && last.id === e.id - 1) to.pop();
-    if (!noticed.has(state)) return;
+    if (e.kind === "stopped" || e.kind === "failed") this.compactEnded(e.id, to);
+    // While the agent waits for the limit, the card of the retries says so.
+    if (!noticed.has(state) || (state === "rate_limited" && e.kind === "state_changed")) return;
     // One failure is one card: the end of the turn repeats what the model call said.
-    if (state === "error" && last?.name === "failure") {
+    const failed = state === "error" || state === "rate_limited";
+    if (failed && last?.name === "failure") {
       to.pop();
       if (!reason || /^[A-Z_]+\$/.test(reason)) reason = last.text;
     }
-    this.addNotice(e, `state.${state}`, reason, to);
-    to.findLast((i) => i.id === e.id)!.event = e;
+    const n = failed ? this.retries.remove(to) : 0;
+    const item = this.addNotice(e, `state.${state}`, reason, to);
+    item.event = e;
+    if (n > 0) item.retry = { phase: "ended", n, of: n, at: 0 };
   }
 }

@@ -181,7 +181,7 @@ describe("the log", () => {
     expect(names(log)).toEqual(["tool:my_command:2"]);
     log.addDelta({ call: "c2", offset: 0, text: "Hm" });
     log.append(limited(3));
-    expect(names(log)).toEqual(["tool:my_command:2", "notice:state.rate_limited:3"]);
+    expect(names(log)).toEqual(["tool:my_command:2", "notice:retry:3"]);
   });
 
   test("tells the instructions of the conversation", () => {
@@ -351,5 +351,101 @@ describe("the log", () => {
       ["retry", "Slow down"],
       ["failure", "No key"],
     ]);
+  });
+});
+
+describe("a model call that is retried", () => {
+  const failed = (id: number, retried = true) =>
+    event(id, "model_failed", { call: `m${id}`, class: "rate", message: "Slow down", retried, totals: {} });
+  const noted = (id: number, retry: number) =>
+    event(id, "noted", {
+      id: "STATUS$LLM_RETRY",
+      message: `Retrying LLM request, ${retry} / 4, in 2s: Slow down`,
+      retry,
+      retries: 4,
+      retry_at: "2026-01-02T15:04:15Z",
+    });
+  const running = (id: number) => event(id, "state_changed", { state: "running" });
+  /** The events of one failure: the failed call, the notice, the state, then the next call. */
+  const again = (from: number, retry: number) => [
+    failed(from),
+    noted(from + 1, retry),
+    limited(from + 2),
+    running(from + 3),
+    model(from + 4, 1),
+  ];
+  const cards = (log: Log) =>
+    log.items.filter((i) => i.kind === "notice").map((i) => [i.name, i.text, i.retry?.phase, i.retry?.n, i.retry?.of]);
+
+  test("is one card, which ends when the call succeeds", () => {
+    const log = new Log();
+    for (const e of [said(1, "go"), began(2), model(3, 1), failed(4), noted(5, 1), limited(6)]) log.append(e);
+    expect(cards(log)).toEqual([["retry", "Slow down", "waits", 1, 4]]);
+    expect(log.items.at(-1)!.retry!.at).toBe(Date.parse("2026-01-02T15:04:15Z"));
+    for (const e of [running(7), model(8, 1)]) log.append(e);
+    expect(cards(log)).toEqual([["retry", "Slow down", "runs", 1, 4]]);
+    for (const e of [...again(9, 2), said(14, "and?"), ...again(15, 3)]) log.append(e);
+    expect(cards(log)).toEqual([["retry", "Slow down", "runs", 3, 4]]);
+    log.append(answered(20, "Here."));
+    expect(cards(log)).toEqual([["retry", "Slow down", "succeeded", 3, 4]]);
+    for (const e of [model(21, 1), failed(22)]) log.append(e);
+    expect(cards(log).map((c) => c[2])).toEqual(["succeeded", "waits"]);
+  });
+
+  test("becomes the card of the failure, with its retries", () => {
+    const log = new Log();
+    for (const e of [began(2), model(3, 1), ...again(4, 1), ...again(9, 2), failed(14, false), ended(15, "rate_limited", "Rate limited.")])
+      log.append(e);
+    expect(cards(log)).toEqual([["state.rate_limited", "Rate limited.", "ended", 2, 2]]);
+  });
+
+  test.each([4, 5, 6, 7, 8, 9, 10, 11, 12])("is one card too if pages are cut behind event %d", (at) => {
+    const all = [began(2), model(3, 1), ...again(4, 1), ...again(9, 2), answered(14, "Here.")];
+    const log = new Log();
+    log.prepend(all.filter((e) => e.id > at).toReversed());
+    log.prepend(all.filter((e) => e.id <= at).toReversed());
+    expect(cards(log)).toHaveLength(1);
+    expect(cards(log)[0]![2]).toBe("succeeded");
+  });
+
+  test("is told by the numbers in the message of older logs", () => {
+    const log = new Log();
+    log.append(event(1, "noted", { id: "STATUS$LLM_RETRY", message: "Retrying LLM request, 2 / 4, in 2s: No: never" }));
+    expect(cards(log)).toEqual([["retry", "No: never", "waits", 2, 4]]);
+  });
+
+  test("is one card with the notice that another model continues", () => {
+    const log = new Log();
+    for (const e of [model(3, 1), failed(4), event(5, "noted", { id: "STATUS$LLM_FALLBACK", message: "a failed. b continues." })])
+      log.append(e);
+    expect(cards(log).map((c) => c[0])).toEqual(["note"]);
+  });
+
+  test("for a title or a summary has no card", () => {
+    const log = new Log();
+    log.append(event(1, "model_asked", { call: "t", model: "x", up_to: 0, purpose: "title" }));
+    log.append(event(2, "model_failed", { call: "t", class: "rate", message: "Slow down", totals: {} }));
+    expect(log.items).toEqual([]);
+  });
+});
+
+describe("the notice that the history is being compacted", () => {
+  const ask = (id: number) => event(id, "compact_asked", { instructions: "" });
+  const condensed = (id: number) => event(id, "condensed", { summary: "Much." } as EventOf<"condensed">["payload"]);
+
+  test.each([
+    ["a summary", condensed(3), ["notice:condensed:3"]],
+    ["a failure", event(3, "noted", { id: "STATUS$COMPACT_FAILED", message: "no", error: true }), ["notice:failure:3"]],
+    ["a stop", stopped(3), ["notice:state.stopped:3"]],
+  ])("ends with %s", (_, end, left) => {
+    const log = new Log();
+    log.append(ask(2));
+    expect(names(log)).toEqual(["notice:compact_asked:2"]);
+    log.append(end);
+    expect(names(log)).toEqual(left);
+    const paged = new Log();
+    paged.prepend([end]);
+    paged.prepend([ask(2)]);
+    expect(names(paged)).toEqual(left);
   });
 });
