@@ -8,6 +8,7 @@ const state = (page, name) => page.locator("#main header").getByText(name, { exa
 const dialog = (page, name) => page.getByRole("dialog", { name, exact: true });
 const row = (page, n) => page.getByRole("row", { name: new RegExp(`^Attempt ${n}\\b`) });
 const list = (id) => call("tove", "GET", `/api/conversations/${id}/attempts`);
+const focused = (page) => page.evaluate(() => document.activeElement?.textContent?.trim());
 const shapes = [
   [1440, "light"],
   [1024, "dark"],
@@ -111,10 +112,18 @@ await play({
     await page.getByRole("button", { name: "Options" }).click();
     await page.getByRole("button", { name: "Try several ways" }).click();
     const form = dialog(page, "Try several ways");
+    await look(there, "attempts-home", shapes);
+    await page.setViewportSize({ width: 1280, height: 500 });
+    const last = form.getByRole("button", { name: "Start 2 attempts" });
+    expect((await last.boundingBox()).y < 500, "the start button is not in the window");
+    await page.setViewportSize({ width: 1280, height: 800 });
+    const before = (await call("tove", "GET", "/api/conversations?limit=100")).results.length;
     await form.getByRole("button", { name: "Cancel" }).click();
-    expect((await field(page).inputValue()) === "$ echo from home > f", "the task is lost");
-    await field(page).fill("/attempts $ echo from home > f");
-    await page.keyboard.press("Enter");
+    await form.waitFor({ state: "detached" });
+    expect((await page.getByRole("textbox", { name: "Task" }).inputValue()) === "$ echo from home > f", "the task is lost");
+    expect((await focused(page)) === "Try several ways", `the focus is at ${await focused(page)}`);
+    expect((await call("tove", "GET", "/api/conversations?limit=100")).results.length === before, "a conversation was created");
+    await page.getByRole("button", { name: "Try several ways" }).click();
     await form.getByRole("textbox", { name: "Test command" }).fill("");
     await form.getByRole("button", { name: "Start 2 attempts" }).click();
     const table = dialog(page, "Attempts");

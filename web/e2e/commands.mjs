@@ -6,6 +6,12 @@ const shown = (page, text) => page.locator("#main").getByText(text).first().wait
 const field = (page) => page.getByRole("textbox", { name: "Message the agent", exact: true });
 const state = (page, name) => page.locator("#main header").getByText(name, { exact: true }).first().waitFor();
 
+const threeWidths = [
+  [1280, "light"],
+  [820, "dark"],
+  [390, "light"],
+];
+
 await play({
   async "own commands are stored, used and removed"() {
     await settle("tove");
@@ -25,11 +31,38 @@ await play({
     await page.getByText("Grease a part", { exact: true }).waitFor();
     await look(there, "commands");
     await page.setViewportSize({ width: 1280, height: 800 });
+    await page.getByRole("button", { name: "Add command" }).click();
+    await page.getByRole("textbox", { name: "Name" }).fill("Grease");
+    await page.getByRole("textbox", { name: "Prompt" }).fill("Again");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("You already have the command /grease.").waitFor();
+    await page.getByRole("button", { name: "Cancel" }).click();
 
     const id = await begin("tove", "$ echo ready");
     await page.goto(`conversations/${id}`);
     await state(page, "Done");
     await field(page).click();
+    await page.keyboard.type("/undoo");
+    await page.keyboard.press("Enter");
+    await page.getByText("No command /undoo. Did you mean /undo?").waitFor();
+    await look(there, "command-unknown", threeWidths);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.getByRole("button", { name: "Send anyway" }).click();
+    await shown(page, "/undoo");
+    await state(page, "Done");
+    await field(page).fill("");
+    await page.keyboard.type("/");
+    const yours = page.getByRole("group", { name: "Your commands" });
+    await yours.getByRole("option", { name: "/grease" }).waitFor();
+    expect(
+      (await page.getByRole("group", { name: "Built-in commands" }).getByRole("option").count()) > 11,
+      "commands are missing in the list",
+    );
+    await page.keyboard.press("ArrowUp");
+    expect((await yours.locator('[aria-selected="true"]').count()) === 1, "the last command is not selected");
+    await look(there, "command-list", threeWidths);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await field(page).fill("");
     await page.keyboard.type("/gr");
     await page.getByRole("option", { name: "/grease" }).waitFor();
     await page.keyboard.press("Tab");

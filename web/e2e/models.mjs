@@ -33,7 +33,7 @@ await play({
     await dialog(page).getByText("cannot be used").waitFor();
     await picture(page, "refused");
     await dialog(page).getByRole("button", { name: "Save" }).click();
-    await page.getByText("Last test failed").waitFor(); // instead of "Set up"
+    await page.getByText("Test failed just now").waitFor(); // instead of "Set up"
     await page.getByRole("button", { name: "Edit Anthropic", exact: true }).click();
     await dialog(page).getByRole("button", { name: "Replace" }).click();
     await dialog(page).getByRole("combobox", { name: "Model to test with" }).fill("anthropic/claude-sonnet-4-5-20250929");
@@ -43,7 +43,7 @@ await play({
     await dialog(page).getByText("claude-sonnet-4-5-20250929 works.").waitFor();
     await picture(page, "works");
     await dialog(page).getByRole("button", { name: "Save" }).click();
-    await page.getByText(/^Works · /).waitFor();
+    await page.getByText(/^Worked just now · /).waitFor();
     await page.getByRole("button", { name: "Edit Anthropic", exact: true }).waitFor();
     await pick(page, "Main model", "sonet 4.5", /anthropic\/claude-sonnet-4-5-20250929/);
     await page.getByRole("button", { name: /^Save/ }).click();

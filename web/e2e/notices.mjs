@@ -165,9 +165,12 @@ await play({
     const there = await enter("cleo");
     const { page } = there;
     await page.goto(`conversations/${id}`);
-    for (const said of ["Notifications muted for this conversation.", "Notifications on for this conversation."]) {
+    for (const [item, said] of [
+      ["Mute notifications", "Notifications muted for this conversation."],
+      ["Unmute notifications", "Notifications on for this conversation."],
+    ]) {
       await page.getByRole("button", { name: "Conversation menu" }).click();
-      await page.getByRole("menuitem", { name: "Mute or unmute notifications" }).click();
+      await page.getByRole("menuitem", { name: item, exact: true }).click();
       await page.getByText(said).waitFor();
     }
     await clean(there);

@@ -5,7 +5,7 @@ import { router } from "../lib/router.svelte";
 import { click, leave, render, server, soon, the, type, words } from "../testing/page";
 import Confirm from "../ui/Confirm.svelte";
 import Results from "./Results.svelte";
-import type { AttemptSet } from "./routes";
+import * as routes from "./routes";
 import StartForm from "./StartForm.svelte";
 
 it("opens the attempt that is kept", async () => {
@@ -23,7 +23,7 @@ it("opens the attempt that is kept", async () => {
   const set = { id: "s1", task: "Fix it", created_at: "2026-01-02T15:04:05Z", attempts: [attempt(1), attempt(2)] };
   let left = false;
   render(Confirm, {});
-  render(Results, { id: "c1", sets: [set as AttemptSet], onchange: () => {}, onnew: () => {}, onleave: () => (left = true) });
+  render(Results, { id: "c1", sets: [set as routes.AttemptSet], onchange: () => {}, onnew: () => {}, onleave: () => (left = true) });
   expect(words()).not.toContain("$0.00"); // the price is unknown
   click(the("button", "Keep: Attempt 2"));
   await soon(() => expect(words()).toContain("Then the kept attempt opens."));
@@ -36,7 +36,14 @@ it("remembers the test command for its repository only", async () => {
   const start = "POST /api/conversations/c1/attempts";
   server.on(start, () => ({ sets: [] }));
   const show = (repository: string) =>
-    render(StartForm, { id: "c1", model: "x/y", repository, task: "Fix it", back: () => {}, onstarted: () => {} });
+    render(StartForm, {
+      begin: (body) => routes.start("c1", body),
+      model: "x/y",
+      repository,
+      task: "Fix it",
+      back: () => {},
+      onstarted: () => {},
+    });
   const command = () => the("textbox", "Test command") as HTMLInputElement;
   show("octo/app");
   type(command(), "make check");

@@ -14,13 +14,15 @@ const sides = (id: string, { event, other, otherEvent }: Comparing) => ({
 
 /** files returns the files that differ, without git's internal files. */
 export async function files(id: string, what: Comparing): Promise<File[]> {
-  const got = await data(api.GET("/api/conversations/{conversation_id}/compare", { params: sides(id, what) }));
+  const { path, query } = sides(id, what);
+  const got = await data(api.GET("/api/conversations/{conversation_id}/compare", { params: { path, query: { ...query, renames: true } } }));
   return (got.files ?? []).filter((f) => !f.path.split("/").includes(".git"));
 }
 
-export function versions(id: string, what: Comparing, path: string): Promise<Versions> {
+export function versions(id: string, what: Comparing, { path, from }: Pick<File, "path" | "from">): Promise<Versions> {
   const { path: of, query } = sides(id, what);
-  return data(api.GET("/api/conversations/{conversation_id}/compare/file", { params: { path: of, query: { ...query, path } } }));
+  const file = { ...query, path, from: from ?? undefined };
+  return data(api.GET("/api/conversations/{conversation_id}/compare/file", { params: { path: of, query: file } }));
 }
 
 export async function checkpoints(id: string): Promise<Checkpoint[]> {

@@ -58,11 +58,12 @@ export async function disable(): Promise<void> {
   if (id !== "page") await api.DELETE("/api/notifications/devices/{device_id}", { params: { path: { device_id: id } } });
 }
 
-/** toggleMute mutes a conversation or unmutes it, and returns whether it is muted then. */
-export async function toggleMute(id: string): Promise<boolean> {
-  const muted = !(await data(api.GET("/api/notifications"))).muted_conversations?.includes(id);
+/** isMuted reports whether a conversation is muted. */
+export const isMuted = async (id: string) => !!(await data(api.GET("/api/notifications"))).muted_conversations?.includes(id);
+
+/** mute mutes a conversation, or unmutes it. */
+export async function mute(id: string, muted: boolean): Promise<void> {
   await api.PUT("/api/conversations/{conversation_id}/notifications", { params: { path: { conversation_id: id } }, body: { muted } });
-  return muted;
 }
 
 const kinds: Record<string, string> = {

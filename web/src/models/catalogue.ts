@@ -18,9 +18,26 @@ export function tokens(n: number): string {
   return n >= 1_000_000 ? `${language.number(n / 1_000_000, { maximumFractionDigits: 1 })}M` : `${language.number(Math.round(n / 1000))}k`;
 }
 
+/** isFree reports whether a model has a price, which is 0. */
+export const isFree = (m: ModelInfo) => m.input_price === 0 && m.output_price === 0;
+
+const free = new Map<string, Promise<boolean>>();
+
+/** freeModel reports whether a model is free. A model whose price is unknown has no cost either. */
+export function freeModel(id: string): Promise<boolean> {
+  let found = free.get(id);
+  if (!found) {
+    found = search({ q: id, limit: 20 }).then((l) => l.models.some((m) => m.id === id && isFree(m)));
+    free.set(id, found);
+    found.catch(() => free.delete(id));
+  }
+  return found;
+}
+
 /** price is what a million tokens cost, in and out; "" if that is unknown. */
 export function price(m: ModelInfo): string {
   if (m.input_price === null || m.output_price === null) return "";
+  if (isFree(m)) return t("models.free");
   return `${language.money(m.input_price)} / ${language.money(m.output_price)}`;
 }
 

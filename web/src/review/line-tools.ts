@@ -30,6 +30,9 @@ function span(doc: Text, from: number, to: number): [start: number, lines: numbe
   return [start, doc.lineAt(Math.min(to - 1, doc.length)).number - start + 1];
 }
 
+/** pastEnd reports whether a line is what the editor shows after the last line break. */
+export const pastEnd = ({ doc }: EditorState, line: number) => line === doc.lines && doc.line(line).length === 0;
+
 /** hunks are the parts that differ, by lines. */
 export function hunks(state: EditorState, original?: Text): Hunk[] {
   const found = getChunks(state);
@@ -116,6 +119,7 @@ export function lineTools(options: Options): Extension {
         const { number } = view.state.doc.lineAt(block.from);
         const hunk =
           options.onrevert && hunks(view.state, options.original).find((h) => Math.min(h.modified_start, view.state.doc.lines) === number);
+        if (!hunk && pastEnd(view.state, number)) return null;
         return new Tools(number, options.commented.has(number), hunk, options);
       },
       lineMarkerChange: (u) => u.docChanged || getChunks(u.startState) !== getChunks(u.state),

@@ -1,11 +1,11 @@
-// Whether the sidebar is open. On a wide screen that is remembered; on others it covers the page
-// for a moment.
+// Whether the sidebar is open. Where it fits beside a conversation, that is remembered; elsewhere it covers the page for a moment.
 import { browserStorage } from "../lib/storage";
 
 const place = "deckhand-sidebar";
 
 class SidebarState {
-  private wide = matchMedia("(min-width: 90rem)");
+  /** From 1100 px on, the chat and the workspace fit beside it. */
+  private wide = matchMedia("(min-width: 68.75rem)");
   isWide = $state(this.wide.matches);
   open = $state(this.wide.matches && browserStorage.get(place) !== "closed");
 
