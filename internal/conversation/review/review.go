@@ -94,15 +94,25 @@ func (s *Service) use(ctx context.Context, user string, id session.ID, do func(*
 	return Refusal(do(box))
 }
 
+// look reads from the workspace. If the sandbox ends meanwhile, because the conversation is stopped, it reads once more, from
+// what is there then.
+func look[T any](ctx context.Context, s *Service, user string, id session.ID, read func(*workspace.View) (T, error)) (out T, err error) {
+	for range 2 {
+		var v *workspace.View
+		if v, err = s.view(ctx, user, id); err == nil {
+			out, err = read(v)
+			v.Close()
+		}
+		if !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, sandbox.ErrLost) {
+			break
+		}
+	}
+	return out, Refusal(err)
+}
+
 // Changes lists the changes in a range.
 func (s *Service) Changes(ctx context.Context, user string, id session.ID, in sandbox.GitRange) (sandbox.GitReview, error) {
-	v, err := s.view(ctx, user, id)
-	if err != nil {
-		return sandbox.GitReview{}, err
-	}
-	defer v.Close()
-	out, err := v.Review(ctx, in)
-	return out, Refusal(err)
+	return look(ctx, s, user, id, func(v *workspace.View) (sandbox.GitReview, error) { return v.Review(ctx, in) })
 }
 
 // Compare returns a file before and after the changes of a range.
@@ -110,13 +120,7 @@ func (s *Service) Compare(ctx context.Context, user string, id session.ID, p san
 	if err := outsideGit(p.Path, p.From); err != nil {
 		return sandbox.GitComparison{}, err
 	}
-	v, err := s.view(ctx, user, id)
-	if err != nil {
-		return sandbox.GitComparison{}, err
-	}
-	defer v.Close()
-	out, err := v.Compare(ctx, p)
-	return out, Refusal(err)
+	return look(ctx, s, user, id, func(v *workspace.View) (sandbox.GitComparison, error) { return v.Compare(ctx, p) })
 }
 
 // Hunk is a part of a file: a first line and a number of lines, in both versions. Lines count from 1.
