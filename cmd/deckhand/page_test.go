@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,6 +250,13 @@ func TestComposerInABrowser(t *testing.T) {
 	h.lab.mind("writer", func(llmtest.Asked) llmtest.Reply { return llmtest.Reply{Text: drawings} })
 	h.lab.mind("locked", func(llmtest.Asked) llmtest.Reply {
 		return llmtest.Reply{Status: 401, Message: "Incorrect API key provided."}
+	})
+	var limits atomic.Int32
+	h.lab.mind("limited", func(llmtest.Asked) llmtest.Reply {
+		if limits.Add(1) <= 2 {
+			return llmtest.Reply{Status: 429, Message: "Slow down."}
+		}
+		return llmtest.Reply{Text: "The wind is back."}
 	})
 	h.play(t, "composer.mjs")
 }

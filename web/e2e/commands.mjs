@@ -47,6 +47,7 @@ await play({
     await page.getByText("No command /undoo. Did you mean /undo?").waitFor();
     await look(there, "command-unknown", threeWidths);
     await page.setViewportSize({ width: 1280, height: 800 });
+    await field(page).press("Enter"); // another width has another message box
     await page.getByRole("button", { name: "Send anyway" }).click();
     await shown(page, "/undoo");
     await state(page, "Done");
@@ -60,7 +61,7 @@ await play({
     );
     await page.keyboard.press("ArrowUp");
     expect((await yours.locator('[aria-selected="true"]').count()) === 1, "the last command is not selected");
-    await look(there, "command-list", threeWidths);
+    await look(there, "command-list", threeWidths.slice(0, 1));
     await page.setViewportSize({ width: 1280, height: 800 });
     await field(page).fill("");
     await page.keyboard.type("/gr");

@@ -169,6 +169,20 @@ await play({
     await clean(there);
   },
 
+  async "a call that is retried is one card, which ends when it succeeds"() {
+    await sane("rosa", "limited");
+    const there = await enter("rosa");
+    const { page } = there;
+    await page.goto(`conversations/${await begin("rosa", "Set the sails")}`);
+    await page.getByText(/^Retry [12] of 4/).waitFor();
+    await look(there, "retry", threeWidths.slice(0, 1));
+    await shown(page, "The wind is back.");
+    await page.getByText("Succeeded after 2 retries").waitFor();
+    expect((await page.locator("#main").getByText("Slow down.").count()) === 1, "there is more than one card");
+    await look(there, "retry-done", threeWidths);
+    await clean(there);
+  },
+
   async "a failure is one card with the button that fixes it"() {
     await sane("rosa", "locked");
     const there = await enter("rosa");

@@ -94,8 +94,8 @@ func (s *Service) use(ctx context.Context, user string, id session.ID, do func(*
 	return Refusal(do(box))
 }
 
-// look reads from the workspace. If the sandbox ends meanwhile, because the conversation is stopped, it reads once more, from
-// what is there then.
+// look reads from the workspace. If the sandbox ends during the read, because the conversation is stopped, it reads once more,
+// from the files on disk.
 func look[T any](ctx context.Context, s *Service, user string, id session.ID, read func(*workspace.View) (T, error)) (out T, err error) {
 	for range 2 {
 		var v *workspace.View

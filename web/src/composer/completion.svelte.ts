@@ -66,6 +66,11 @@ export class Completion {
     const mine = ++this.asked;
     this.trigger = trigger;
     this.busy = true;
+    // What was offered for an earlier text and no longer fits must not be picked by a fast Enter.
+    this.offers = this.offers.filter(
+      (o) => Math.min(rank(o.name, trigger.query), trigger.kind === "command" ? Infinity : rank(o.note, trigger.query)) < Infinity,
+    );
+    this.at = Math.min(this.at, Math.max(this.offers.length - 1, 0));
     const find = async () => {
       const found = await (trigger.kind === "command" ? this.commands(trigger.query) : this.mentions(trigger.query));
       if (mine !== this.asked) return;

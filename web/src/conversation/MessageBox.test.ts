@@ -248,6 +248,11 @@ describe("a message", () => {
       expect(server.to(`POST ${commands}`)).toEqual([{ name: "fix", arguments: "12 now", image_urls: null, file_urls: null }]),
     );
     await soon(() => expect(field().value).toBe(""));
+    type(field(), "/fix");
+    await soon(() => expect(all("option")).toHaveLength(1));
+    type(field(), "/fixx");
+    press("Enter", field()); // before the list is up to date
+    await soon(() => expect(words(the("alert"))).toContain("No command /fixx."));
     type(field(), "/fixx 12");
     press("Enter", field());
     await soon(() => expect(words(the("alert"))).toContain("No command /fixx. Did you mean /fix?"));
