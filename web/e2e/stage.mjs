@@ -53,7 +53,7 @@ export const close = () => browser?.close();
  */
 export async function visit({ base = job.base, expected = [], ...options } = {}) {
   const context = await browser.newContext({ baseURL: base + "/", locale: "en-GB", viewport: { width: 1280, height: 800 }, ...options });
-  context.setDefaultTimeout(Number(process.env.PLAY_WAIT ?? 300_000)); // only what never comes takes so long
+  context.setDefaultTimeout(300_000); // only what never comes takes so long
   const wrong = [];
   const note = (text) => expected.some((form) => form.test(text)) || wrong.push(text);
   const own = new Set([new URL(base).host]);
