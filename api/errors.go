@@ -15,6 +15,7 @@ const (
 	CodeConversationNotFound = "CONVERSATION$NOT_FOUND"
 	CodeConversationTaken    = "CONVERSATION$ID_TAKEN"
 	CodeConversationRefused  = "CONVERSATION$REFUSED"
+	CodeRestoreConflict      = "CONVERSATION$RESTORE_CONFLICT"
 	CodeSandboxImage         = "CONFIGURATION$SANDBOX_IMAGE_UNSUPPORTED"
 	CodeModelUnavailable     = "CONFIGURATION$MODEL_UNAVAILABLE"
 	CodePriceUnknown         = "CONFIGURATION$MODEL_PRICE_UNKNOWN"

@@ -14,19 +14,20 @@ func (c *Client) Checkpoints(ctx context.Context, id string) (api.Checkpoints, e
 	return call[api.Checkpoints](ctx, c, http.MethodGet, item(id)+"/checkpoints", nil)
 }
 
-// Restore restores files, the conversation or both to the point after an event.
+// Restore restores files, the conversation or both to the point after an event. If the user changed some of the files too,
+// the Conflict of the *Error has them.
 func (c *Client) Restore(ctx context.Context, id string, in api.RestoreConversation) (api.Restored, error) {
 	return call[api.Restored](ctx, c, http.MethodPost, item(id)+"/restore", in)
 }
 
 // UndoRestore takes back the last restore.
-func (c *Client) UndoRestore(ctx context.Context, id string) (api.Restored, error) {
-	return call[api.Restored](ctx, c, http.MethodPost, item(id)+"/restore/undo", nil)
+func (c *Client) UndoRestore(ctx context.Context, id string, in api.UndoRestore) (api.Restored, error) {
+	return call[api.Restored](ctx, c, http.MethodPost, item(id)+"/restore/undo", in)
 }
 
 // RedoRestore takes back the last undo.
-func (c *Client) RedoRestore(ctx context.Context, id string) (api.Restored, error) {
-	return call[api.Restored](ctx, c, http.MethodPost, item(id)+"/restore/redo", nil)
+func (c *Client) RedoRestore(ctx context.Context, id string, in api.UndoRestore) (api.Restored, error) {
+	return call[api.Restored](ctx, c, http.MethodPost, item(id)+"/restore/redo", in)
 }
 
 // Side is one side of a comparison: the files of a conversation after an event, or now if it is 0.

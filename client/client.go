@@ -38,6 +38,8 @@ type Error struct {
 	// Fields describes the invalid fields of a 422 response.
 	Fields    []api.FieldError
 	RequestID string
+	// Conflict has the files that kept a restore from being made, nil if there are none.
+	Conflict *api.RestoreConflict
 }
 
 func (e *Error) Error() string {
@@ -246,6 +248,9 @@ func failure(res *http.Response) error {
 		return e
 	}
 	e.Code = body.MsgID
+	if e.Code == api.CodeRestoreConflict {
+		_ = json.Unmarshal(b, &e.Conflict)
+	}
 	switch {
 	case body.Message != "":
 		e.Message = body.Message

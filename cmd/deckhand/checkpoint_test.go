@@ -68,17 +68,17 @@ func TestCheckpoints(t *testing.T) {
 	if s := p.shown(); !strings.Contains(s, "restored the files of the workspace") || !strings.Contains(s, "echo TWO") {
 		t.Errorf("the model is shown %s", s)
 	}
-	r, err = p.client.UndoRestore(t.Context(), id)
+	r, err = p.client.UndoRestore(t.Context(), id, api.UndoRestore{})
 	check("undo", r, err, false, true)
 	if got := files(id); got != "TWOtrue" {
 		t.Errorf("undone: %s", got)
 	}
-	r, err = p.client.RedoRestore(t.Context(), id)
+	r, err = p.client.RedoRestore(t.Context(), id, api.UndoRestore{})
 	check("redo", r, err, true, false)
 	if got := files(id); got != "ONEfalse" {
 		t.Errorf("redone: %s", got)
 	}
-	if _, err := p.client.RedoRestore(t.Context(), id); statusOf(err) != 409 {
+	if _, err := p.client.RedoRestore(t.Context(), id, api.UndoRestore{}); statusOf(err) != 409 {
 		t.Errorf("nothing to redo: %v", err)
 	}
 	if _, err := p.client.Restore(t.Context(), id, api.RestoreConversation{EventID: 100_000}); statusOf(err) != 422 {
@@ -124,7 +124,7 @@ func TestCheckpoints(t *testing.T) {
 	for what, err := range map[string]error{
 		"list":    second(stranger.client.Checkpoints(t.Context(), id)),
 		"restore": second(stranger.client.Restore(t.Context(), id, api.RestoreConversation{EventID: points[0]})),
-		"undo":    second(stranger.client.UndoRestore(t.Context(), id)),
+		"undo":    second(stranger.client.UndoRestore(t.Context(), id, api.UndoRestore{})),
 		"compare": second(stranger.client.Compare(t.Context(), client.Side{ID: id}, client.Side{ID: id})),
 		"file":    second(stranger.client.CompareFile(t.Context(), client.Side{ID: id}, client.Side{ID: id}, "kept")),
 	} {
@@ -260,7 +260,7 @@ func TestCheckpointsByDriver(t *testing.T) {
 			}
 			kill(process)
 			b, _ = spawn(t, b.dir, args...)
-			if r, err := b.client.UndoRestore(t.Context(), id); err != nil || !r.CanRedo {
+			if r, err := b.client.UndoRestore(t.Context(), id, api.UndoRestore{}); err != nil || !r.CanRedo {
 				t.Fatalf("%+v, %v", r, err)
 			}
 			if got := differs(points[0]); got != all {

@@ -7,6 +7,7 @@ import (
 	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace"
 )
 
 // Kind groups refusals by what the caller can do about them.
@@ -31,6 +32,8 @@ type Refusal struct {
 	Fields []api.FieldError
 	// Rate is set for TooMany.
 	Rate *access.Decision
+	// Own are the files that the user changed too, for a restore that was refused because of them.
+	Own *workspace.OwnFiles
 }
 
 func (r *Refusal) Error() string { return r.Text }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"deckhand/api"
@@ -18,8 +20,10 @@ import (
 type Checkpoints interface {
 	// Checkpoints lists the checkpoints of a workspace, oldest first.
 	Checkpoints(ctx context.Context, id session.ID) ([]int, error)
-	// Restore restores the files of a workspace to a checkpoint, and records it.
+	// Restore undoes changes of files, and records it.
 	Restore(ctx context.Context, r workspace.Restore) error
+	// SameFolder reports whether two conversations work in the same folder.
+	SameFolder(ctx context.Context, a, b session.State) (bool, error)
 	// Compare lists the files that differ, and FileAt reads one of them.
 	Compare(ctx context.Context, a, b workspace.Files) ([]workspace.FileChange, error)
 	FileAt(ctx context.Context, f workspace.Files, path string, most int64) (content []byte, found bool, err error)
@@ -29,12 +33,6 @@ type Checkpoints interface {
 type Point struct {
 	session.Checkpointed
 	At time.Time
-}
-
-// point is where in the log the files of the workspace became those of a checkpoint.
-type point struct {
-	event      int64
-	checkpoint int
 }
 
 // ListCheckpoints lists the points to which the files of a conversation can be restored, oldest first.
@@ -80,26 +78,41 @@ func (s *Service) withFiles(ctx context.Context, user string, id session.ID) (se
 	return st, nil
 }
 
-// checkpointAt finds the checkpoint with the files as they were after an event: the last one before it, what was restored
-// since, or a later one if no tool ran in between. Before the first one, it is the state in which the workspace was made.
-func (s *Service) checkpointAt(ctx context.Context, id session.ID, event int64) (int, error) {
-	numbers, err := s.Workspaces.Checkpoints(ctx, id)
-	if err != nil {
-		return 0, restoreRefusal(err)
-	}
-	var last point
+// files is what the log says about the states of a workspace.
+type files struct {
+	points []point
+	// at is the index of the state after the event that was asked for, -1 if it is the state in which the workspace was made.
+	at int
+}
+
+// point is a state of the workspace.
+type point struct {
+	// event is the event after which the files were in this state, and number the event that says so.
+	event, number int64
+	checkpoint    int
+	// from is the checkpoint of the state before the agent's changes that led to this one, 0 if they are not the agent's.
+	from int
+}
+
+// filesAt finds the state of the files after an event: the last one before it, what was restored since, or a later one if no
+// tool ran in between.
+func (s *Service) filesAt(ctx context.Context, id session.ID, event int64) (files, error) {
+	f := files{at: -1}
+	now := 1                    // before the first checkpoint, the state in which the workspace was made
 	ran := int64(math.MaxInt64) // the first event after which the files may have been changed
 	for e, err := range s.Log.Read(ctx, id, 0) {
 		if err != nil {
-			return 0, err
+			return f, err
 		}
-		var p point
+		p := point{number: e.Number}
 		switch x := e.Payload.(type) {
 		case session.Checkpointed:
-			p = point{x.UpTo, x.Checkpoint}
+			if p.event, p.checkpoint = x.UpTo, x.Checkpoint; !x.BetweenTurns {
+				p.from = now
+			}
 		case session.Restored:
 			if x.Files {
-				p = point{e.Number, x.Checkpoint}
+				p.event, p.checkpoint, p.from = e.Number, x.Checkpoint, x.Before
 				if e.Number > event {
 					ran = min(ran, e.Number)
 				}
@@ -109,17 +122,62 @@ func (s *Service) checkpointAt(ctx context.Context, id session.ID, event int64) 
 				ran = min(ran, e.Number)
 			}
 		}
-		if p.checkpoint > 0 && (p.event <= event || p.event < ran) && p.event >= last.event {
-			last = p
+		if p.checkpoint == 0 {
+			continue
+		}
+		now = p.checkpoint
+		f.points = append(f.points, p)
+		if (p.event <= event || p.event < ran) && (f.at < 0 || p.event >= f.points[f.at].event) {
+			f.at = len(f.points) - 1
 		}
 	}
-	if last.checkpoint == 0 {
-		last.checkpoint = 1
+	return f, nil
+}
+
+// spans returns the agent's changes after the state, and what was restored since, oldest first.
+func (f files) spans() (out []workspace.Span) {
+	for _, p := range f.points[f.at+1:] {
+		if p.from > 0 && p.from != p.checkpoint {
+			out = append(out, workspace.Span{From: p.from, To: p.checkpoint})
+		}
 	}
-	if !slices.Contains(numbers, last.checkpoint) {
-		return 0, restoreRefusal(workspace.ErrNoCheckpoint)
+	return out
+}
+
+// since moves the state to before a restore.
+func (f files) since(r session.Restored) files {
+	f.at = len(f.points) - 1
+	for i, p := range slices.Backward(f.points) {
+		if p.from == r.Before && p.checkpoint == r.Checkpoint && p.event == p.number {
+			f.at = i - 1
+			break
+		}
 	}
-	return last.checkpoint, nil
+	return f
+}
+
+// checkpointAt finds the checkpoint with the files as they were after an event.
+func (s *Service) checkpointAt(ctx context.Context, id session.ID, event int64) (int, error) {
+	f, err := s.filesAt(ctx, id, event)
+	if err != nil {
+		return 0, err
+	}
+	number := 1
+	if f.at >= 0 {
+		number = f.points[f.at].checkpoint
+	}
+	return number, s.haveCheckpoints(ctx, id, number)
+}
+
+// haveCheckpoints refuses if a checkpoint does not exist.
+func (s *Service) haveCheckpoints(ctx context.Context, id session.ID, wanted ...int) error {
+	numbers, err := s.Workspaces.Checkpoints(ctx, id)
+	for _, n := range wanted {
+		if err == nil && !slices.Contains(numbers, n) {
+			err = workspace.ErrNoCheckpoint
+		}
+	}
+	return restoreRefusal(err)
 }
 
 // forkFiles returns the checkpoint whose files a fork starts with, 0 for the current files.
@@ -145,6 +203,8 @@ type Restore struct {
 	Event  int64
 	// Files restores the files of the workspace, Conversation what the model sees of the conversation.
 	Files, Conversation bool
+	// Own is what happens to files that the user changed too.
+	Own workspace.Own
 }
 
 // Done is the result of a restore.
@@ -168,13 +228,15 @@ func (s *Service) Restore(ctx context.Context, c Restore) (Done, error) {
 	r := session.Restored{Action: c.Action, Point: c.Event, Files: c.Files, Conversation: c.Conversation}
 	switch {
 	case c.Action != session.RestorePoint:
-		r.Point, r.Files, r.Conversation, r.Checkpoint = of.Point, of.Files, of.Conversation, of.Before
+		r.Point, r.Files, r.Conversation = of.Point, of.Files, of.Conversation
 	case c.Event > st.Last:
 		return Done{}, api.Invalid("less_than_equal", "The conversation has no event with this number.", "event_id")
 	case !c.Files && !c.Conversation:
 		return Done{}, api.Invalid("value_error", "Restore files, conversation or both.", "files")
-	case c.Files:
-		if r.Checkpoint, err = s.checkpointAt(ctx, c.ID, c.Event); err != nil {
+	}
+	var spans []workspace.Span
+	if r.Files {
+		if spans, err = s.toUndo(ctx, c, of); err != nil {
 			return Done{}, err
 		}
 	}
@@ -188,7 +250,31 @@ func (s *Service) Restore(ctx context.Context, c Restore) (Done, error) {
 		return done, record(ctx, r, nil)
 	}
 	may := func(ctx context.Context) error { return s.mayRestore(ctx, c) }
-	return done, restoreRefusal(s.Workspaces.Restore(ctx, workspace.Restore{ID: c.ID, Event: r, May: may, Record: record}))
+	return done, restoreRefusal(s.Workspaces.Restore(ctx, workspace.Restore{ID: c.ID, Event: r, Spans: spans, Own: c.Own, May: may, Record: record}))
+}
+
+// toUndo returns the changes that a restore undoes. of is the restore that an undo or redo is about.
+func (s *Service) toUndo(ctx context.Context, c Restore, of session.Restored) ([]workspace.Span, error) {
+	f, err := s.filesAt(ctx, c.ID, c.Event)
+	if err != nil {
+		return nil, err
+	}
+	if c.Action != session.RestorePoint {
+		f = f.since(of)
+	}
+	spans := f.spans()
+	var wanted []int
+	switch {
+	case c.Action != session.RestorePoint:
+	case f.at >= 0:
+		wanted = []int{f.points[f.at].checkpoint}
+	default:
+		wanted = []int{1}
+	}
+	for _, span := range spans {
+		wanted = append(wanted, span.From, span.To)
+	}
+	return spans, s.haveCheckpoints(ctx, c.ID, wanted...)
 }
 
 // mayRestore refuses a restore while the agent, or an agent that it delegated to, is working in the workspace. Call it while
@@ -201,6 +287,9 @@ func (s *Service) mayRestore(ctx context.Context, c Restore) error {
 	if _, err := st.MayRestore(c.Action); err != nil {
 		return err
 	}
+	if s.Attempts != nil && s.Attempts.Testing(c.ID) {
+		return refuse(Conflict, api.CodeConversationRefused, "The tests of this attempt are running. Wait until they have finished, then restore.")
+	}
 	var working []session.ID
 	for w, err := range s.Index.Wanting(ctx, nil) {
 		if err != nil {
@@ -212,8 +301,13 @@ func (s *Service) mayRestore(ctx context.Context, c Restore) error {
 	}
 	for _, id := range working {
 		child, err := s.Sessions.Load(ctx, id)
-		if errors.Is(err, session.ErrNotFound) || err == nil && child.Created.Parent == "" {
+		if errors.Is(err, session.ErrNotFound) {
 			continue
+		}
+		if err == nil {
+			if same, e := s.Workspaces.SameFolder(ctx, st, child); e == nil && same {
+				return refuse(Conflict, api.CodeConversationRefused, "Conversation "+string(id)+" is working in the same folder. Pause or stop it, then restore.")
+			}
 		}
 		for above := child; err == nil && above.Created.Parent != ""; above, err = s.Sessions.Load(ctx, above.Created.Parent) {
 			if above.Created.Parent == c.ID {
@@ -259,7 +353,8 @@ func (s *Service) CompareFile(ctx context.Context, c Compare) (original, modifie
 	read := func(f workspace.Files, path string) *[]byte {
 		content, found, e := s.Workspaces.FileAt(ctx, f, path, maxCompared+1)
 		if e == nil && len(content) > maxCompared {
-			e = refuse(Invalid, api.CodeTooLarge, "The file is too large to compare.")
+			const text = "The file is too large to compare. The limit is 1 MB."
+			e = &Refusal{Kind: Invalid, Code: api.CodeTooLarge, Text: text, Fields: []api.FieldError{{Loc: []any{"query", "path"}, Msg: text, Type: "too_large"}}}
 		}
 		if err = errors.Join(err, restoreRefusal(e)); e != nil || !found {
 			return nil
@@ -290,7 +385,10 @@ func (s *Service) compared(ctx context.Context, c Compare) (a, b workspace.Files
 // restoreRefusal turns errors about checkpoints into refusals.
 func restoreRefusal(err error) error {
 	text := ""
+	var own *workspace.OwnError
 	switch {
+	case errors.As(err, &own):
+		return &Refusal{Kind: Conflict, Code: api.CodeRestoreConflict, Text: ownText(own.OwnFiles), Own: &own.OwnFiles}
 	case errors.Is(err, workspace.ErrNoCheckpoints):
 		text = "The sandbox driver of this server does not support checkpoints. Start the server with --sandbox docker or --sandbox local to use them."
 	case errors.Is(err, workspace.ErrNoCheckpoint):
@@ -303,4 +401,21 @@ func restoreRefusal(err error) error {
 		return err
 	}
 	return refuse(Conflict, api.CodeConversationRefused, text)
+}
+
+// ownText names the files that the user changed too.
+func ownText(own workspace.OwnFiles) string {
+	var names []string
+	for _, dir := range own.Repositories {
+		if dir == "." {
+			names = append(names, "the git history of the workspace")
+		} else {
+			names = append(names, "the git history of "+dir)
+		}
+	}
+	names = append(names, own.Files...)
+	if more := own.Count - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return "Nothing was restored, because you changed these files too: " + strings.Join(names, ", ") + ". Keep your versions, or restore them too."
 }

@@ -35,7 +35,7 @@ type Config struct {
 	// Feedback is deleted with its conversation; nil if none is kept.
 	Feedback Feedback
 	// Attempts removes the attempts of a deleted conversation; nil if there are none.
-	Attempts Feedback
+	Attempts Attempts
 	// Redact keeps values out of the server's log; nil keeps nothing out.
 	Redact func(values ...string)
 }
@@ -65,6 +65,13 @@ type Workspaces interface {
 // Feedback removes data about a conversation that is stored outside its log.
 type Feedback interface {
 	Forget(ctx context.Context, conversation string) error
+}
+
+// Attempts are what the use cases need of attempts.
+type Attempts interface {
+	Feedback
+	// Testing reports whether the tests of an attempt are running.
+	Testing(id session.ID) bool
 }
 
 // Service carries out the use cases. It has no state of its own.

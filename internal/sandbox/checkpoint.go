@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"time"
 
 	"deckhand/internal/sandbox/rpc"
 )
@@ -14,11 +15,11 @@ type Checkpointer interface {
 	Checkpoint(ctx context.Context, h Handle) (Checkpoint, error)
 	// Checkpoints returns the checkpoints of a workspace and their size.
 	Checkpoints(ctx context.Context, h Handle) (Checkpoints, error)
-	// Restore restores the files of a workspace, even while its sandbox runs, and stores the state
-	// before as a checkpoint. If the process dies during the restore, the files are in one of the two states from the next use
-	// on. ErrNoCheckpoint if there is no such checkpoint. If note is not empty and the restore changed something, Unrecorded
+	// Restore restores the files of a workspace to a checkpoint, or undoes what changed in spans, even while its sandbox runs. It stores
+	// the state before as a checkpoint. If the process dies during the restore, the files are in one of the two states from the next use
+	// on. ErrNoCheckpoint if there is no such checkpoint. If the note is not empty and the restore changed something, Unrecorded
 	// returns the restore until Recorded is called.
-	Restore(ctx context.Context, h Handle, number int, note []byte) (Restored, error)
+	Restore(ctx context.Context, h Handle, p RestoreParams) (Restored, error)
 	// Unrecorded lists restores that have a note and were not recorded, because the process died.
 	Unrecorded(ctx context.Context) ([]Unrecorded, error)
 	// Recorded marks the last restore of a workspace as recorded.
@@ -41,6 +42,33 @@ type Checkpoint struct {
 	Files, Changed, LeftOut int
 	// Bytes is the number of bytes that it added to the store.
 	Bytes int64
+	// Previous is the newest checkpoint before, and Verified the last time at which the workspace was known to be in its state.
+	Previous int
+	Verified time.Time
+}
+
+// Span is a time in which the files of a workspace were changed: from the state of one checkpoint to that of another.
+type Span struct {
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
+// Own is what a restore does with files that were changed in its spans, and by others between or after them.
+type Own string
+
+// The choices. RefuseOwn restores nothing if there are such files, KeepOwn restores the other files, and OverwriteOwn restores all.
+const (
+	RefuseOwn    Own = ""
+	KeepOwn      Own = "keep"
+	OverwriteOwn Own = "overwrite"
+)
+
+// OwnFiles are files that were changed in the spans of a restore, and by others between or after them.
+type OwnFiles struct {
+	// Files and Repositories are the first of them. Repositories are folders whose git history was changed.
+	Files, Repositories []string
+	// Count is the number of all.
+	Count int
 }
 
 // Checkpoints are the checkpoints of a workspace.
@@ -57,11 +85,16 @@ type CheckpointOf struct {
 
 // Restored is the result of a restore.
 type Restored struct {
-	// Before has the state before.
+	// Before has the state before, and the checkpoint Target the state after.
 	Before Checkpoint
-	// Changed is the number of files and folders that were written or removed; Kept are those that could not be restored.
+	Target int
+	// Changed is the number of files and folders that were written or removed, without those in .git folders. Git is true if
+	// a git history was restored. Kept are files that could not be restored.
 	Changed int
+	Git     bool
 	Kept    []string
+	// Own are files that others changed too. If there are any and RestoreParams.Own is RefuseOwn, nothing was restored.
+	Own OwnFiles
 }
 
 // Unrecorded is a restore that was made but not recorded.
@@ -92,9 +125,17 @@ type (
 	BeginParams struct {
 		Empty bool `json:"empty,omitempty"`
 	}
+	// TakeParams are the parameters of CheckpointRunner.Take. At is the current time of the server.
+	TakeParams struct {
+		At time.Time `json:"at"`
+	}
 	// RestoreParams are the parameters of Checkpointer.Restore.
 	RestoreParams struct {
-		Number int    `json:"number"`
+		// Number is the checkpoint to restore all files to. If it is 0, the changes in Spans, oldest first, are undone; other files
+		// stay as they are.
+		Number int    `json:"number,omitempty"`
+		Spans  []Span `json:"spans,omitempty"`
+		Own    Own    `json:"own,omitempty"`
 		Note   []byte `json:"note,omitempty"`
 	}
 	// CompareParams are the parameters of Checkpointer.Compare. Other is true if To is a checkpoint of the other store.
@@ -132,7 +173,7 @@ func (r CheckpointRunner) Begin(ctx context.Context, p BeginParams) error {
 
 // Take makes a checkpoint.
 func (r CheckpointRunner) Take(ctx context.Context) (out Checkpoint, err error) {
-	return out, r.peer.Call(ctx, "checkpoints/take", 0, nil, &out)
+	return out, r.peer.Call(ctx, "checkpoints/take", 0, TakeParams{At: time.Now()}, &out)
 }
 
 // List lists the checkpoints.

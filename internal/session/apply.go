@@ -81,6 +81,7 @@ func (s State) Apply(e Event) State {
 		s = s.applyModel(e)
 	case ToolCalled, ToolReturned, ApprovalAsked, ApprovalGiven:
 		s = s.applyTool(e)
+		s.Ran = e.At
 	case CommandTyped, CommandEnded:
 		s = s.applyTyped(e)
 	case CompactAsked:

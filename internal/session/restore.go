@@ -16,6 +16,8 @@ type Checkpointed struct {
 	Files   int `json:"files"`
 	Changed int `json:"changed"`
 	LeftOut int `json:"left_out,omitempty"`
+	// BetweenTurns means that the changes since the one before are not the agent's, so that a restore keeps them.
+	BetweenTurns bool `json:"between_turns,omitempty"`
 	// Bytes is what it added to the store.
 	Bytes int64 `json:"bytes"`
 }
@@ -39,8 +41,10 @@ type Restored struct {
 	Files      bool `json:"files,omitempty"`
 	Checkpoint int  `json:"checkpoint,omitempty"`
 	Before     int  `json:"before,omitempty"`
-	// Changed is how many files and folders were written or removed.
-	Changed int `json:"changed,omitempty"`
+	// Changed is how many files and folders were written or removed, without those in .git folders. Git means that a git
+	// history was restored.
+	Changed int  `json:"changed,omitempty"`
+	Git     bool `json:"git,omitempty"`
 	// Conversation means that the model does not see the events between Point and this event; for an undo, that it sees
 	// them again.
 	Conversation bool `json:"conversation,omitempty"`
@@ -56,6 +60,9 @@ func (s State) Checkpointed(c Checkpointed) ([]Payload, error) {
 	}
 	if c.Checkpoint <= s.Checkpoint {
 		return nil, nil
+	}
+	if c.BetweenTurns && len(s.said) > 0 { // they were made before the turn that is beginning
+		c.UpTo = min(c.UpTo, s.said[0]-1)
 	}
 	return []Payload{c}, nil
 }
@@ -80,7 +87,7 @@ func (s State) MayRestore(action RestoreAction) (of Restored, err error) {
 // Restore records a restore, once: two restores that change files differ in the state before.
 func (s State) Restore(r Restored) ([]Payload, error) {
 	list := map[bool][]Restored{true: s.Redo, false: s.Undo}[r.Action == RestoreUndo]
-	if n := len(list); n > 0 && r.Changed > 0 && list[n-1] == r {
+	if n := len(list); n > 0 && (r.Changed > 0 || r.Git) && list[n-1] == r {
 		return nil, nil
 	}
 	if _, err := s.MayRestore(r.Action); err != nil {
@@ -123,6 +130,6 @@ func (s State) applyRestored(p Restored) State {
 	default:
 		s.Undo, s.Redo = push(s.Undo), nil
 	}
-	s.Checkpoint = max(s.Checkpoint, p.Before)
+	s.Checkpoint = max(s.Checkpoint, p.Before, p.Checkpoint)
 	return s
 }

@@ -54,6 +54,7 @@ type State struct {
 	// Redo those that were, the newest at the end.
 	Checkpoint int
 	Undo, Redo []Restored
+	Ran        time.Time     // of the last event of a tool call
 	Compact    *CompactAsked // not carried out yet
 
 	InTurn bool

@@ -117,8 +117,14 @@ func restored(p session.Restored) string {
 	what := "the conversation"
 	if p.Files {
 		what = fmt.Sprintf("%d files", p.Changed)
-		if p.Changed == 1 {
+		switch {
+		case p.Changed == 1:
 			what = "1 file"
+		case p.Changed == 0 && p.Git:
+			what = ""
+		}
+		if p.Git {
+			what = strings.TrimPrefix(what+" and the git history", " and ")
 		}
 		if p.Conversation {
 			what += " and the conversation"

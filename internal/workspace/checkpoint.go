@@ -37,24 +37,55 @@ type saving struct {
 	done chan struct{}
 	// off is true if the workspace is too large.
 	off bool
+	// open is true if users can change the files without the keeper.
+	open bool
+	// begins is true from the message or the resumption that begins the agent's work until its end, paused while it is paused.
+	begins, paused bool
 }
 
-// turnMayHaveEnded makes a checkpoint after a turn. It never blocks.
-func (k *Keeper) turnMayHaveEnded(row session.Row) {
-	if row.Deleted || row.Agent == session.AgentRunning {
+// keepOpen remembers whether users can change the files of a sandbox without the keeper: in a folder of theirs, or because
+// there is no sandbox around them.
+func (k *Keeper) keepOpen(p *place, spec sandbox.Spec) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p.saved.open = spec.Folder != "" || k.Name == "host"
+}
+
+// SameFolder reports whether two sessions work in the same folder of this machine.
+func (k *Keeper) SameFolder(ctx context.Context, a, b session.State) (bool, error) {
+	one, err := k.Spec(ctx, a)
+	if err != nil || one.Folder == "" {
+		return false, err
+	}
+	other, err := k.Spec(ctx, b)
+	return err == nil && one.Folder == other.Folder, err
+}
+
+// turnChanged makes a checkpoint after a turn, and one before a turn if others may have changed files since. It never blocks.
+func (k *Keeper) turnChanged(row session.Row) {
+	if row.Deleted {
 		return
 	}
 	k.mu.Lock()
 	p := k.places[row.ID]
-	due := p != nil && p.saved.used && p.saved.done == nil
+	if p == nil {
+		k.mu.Unlock()
+		return
+	}
+	s := &p.saved
+	running := row.Agent == session.AgentRunning
+	begins := running && s.paused || !running && row.Wants && !s.begins
+	due := s.used && (begins || !running) || s.open && begins
+	s.begins, s.paused = running || row.Wants, row.Agent == session.AgentPaused
+	due = due && p.box != nil && s.done == nil
 	k.mu.Unlock()
 	if due {
-		k.checkpointNow(p)
+		k.checkpointNow(p, running)
 	}
 }
 
-// checkpointNow makes a checkpoint in the background, unless the agent is working.
-func (k *Keeper) checkpointNow(p *place) {
+// checkpointNow makes a checkpoint in the background. Unless it is due at any time, none is made while the agent is working.
+func (k *Keeper) checkpointNow(p *place, anyTime bool) {
 	if _, ok := k.Driver.(sandbox.Checkpointer); !ok {
 		return
 	}
@@ -63,13 +94,12 @@ func (k *Keeper) checkpointNow(p *place) {
 	if k.closed || p.saved.off || p.saved.done != nil {
 		return
 	}
-	fresh := p.saved.used // otherwise it was just connected to
 	p.saved.used, p.saved.done = false, make(chan struct{})
-	k.tasks.Go(func() { k.checkpoint(p, fresh) })
+	k.tasks.Go(func() { k.checkpoint(p, anyTime) })
 }
 
-// checkpoint makes one checkpoint. One that follows uses of the sandbox is left to the end of the turn while the agent works.
-func (k *Keeper) checkpoint(p *place, afterUse bool) {
+// checkpoint makes one checkpoint. Unless it is due at any time, it is left to the end of the turn once the model has answered.
+func (k *Keeper) checkpoint(p *place, anyTime bool) {
 	due, err := true, error(nil)
 	defer func() {
 		k.mu.Lock()
@@ -91,10 +121,10 @@ func (k *Keeper) checkpoint(p *place, afterUse bool) {
 	if err != nil || st.Deleted {
 		return
 	}
-	if due = !afterUse || !st.InTurn || st.Paused; !due {
+	if due = anyTime || !st.InTurn || st.Paused || st.Answer < st.Began; !due {
 		return
 	}
-	if err = k.save(ctx, st); err != nil && k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, session.ErrDeleted) {
+	if _, err = k.save(ctx, st); err != nil && k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, session.ErrDeleted) {
 		k.Logger.Warn("cannot make a checkpoint of a workspace", "session", p.id, "error", err)
 	}
 	if errors.Is(err, sandbox.ErrTooBig) {
@@ -102,20 +132,23 @@ func (k *Keeper) checkpoint(p *place, afterUse bool) {
 	}
 }
 
-// save makes a checkpoint and records it if something changed.
-func (k *Keeper) save(ctx context.Context, st session.State) error {
+// save makes a checkpoint and records it if something changed. It returns its number.
+func (k *Keeper) save(ctx context.Context, st session.State) (int, error) {
 	h, err := k.handle(st)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	c, err := k.Driver.(sandbox.Checkpointer).Checkpoint(ctx, h.Handle)
-	if err != nil || c.Changed == 0 {
-		return err
+	if err != nil || c.Number <= max(st.Checkpoint, 1) && c.Changed == 0 {
+		return c.Number, err
 	}
+	// If all tool calls were over when the last recorded checkpoint was known to have the current files, the changes since are
+	// not the agent's.
+	between := c.Previous > 0 && c.Previous <= max(st.Checkpoint, 1) && c.Verified.After(st.Ran) && len(st.Open) == 0
 	_, err = k.Sessions.Update(ctx, st.ID, func(s session.State) ([]session.Payload, error) {
-		return s.Checkpointed(session.Checkpointed{Checkpoint: c.Number, UpTo: st.Last, Files: c.Files, Changed: c.Changed, LeftOut: c.LeftOut, Bytes: c.Bytes})
+		return s.Checkpointed(session.Checkpointed{Checkpoint: c.Number, UpTo: st.Last, Files: c.Files, Changed: c.Changed, LeftOut: c.LeftOut, BetweenTurns: between, Bytes: c.Bytes})
 	})
-	return err
+	return c.Number, err
 }
 
 // awaitCheckpoint waits for a checkpoint that is being made, for a while: what is done next must not be in it.
@@ -185,19 +218,21 @@ type Files struct {
 }
 
 func (k *Keeper) filesAt(ctx context.Context, f Files) (sandbox.CheckpointOf, error) {
-	d, h, err := k.checkpoints(ctx, f.ID)
+	_, h, err := k.checkpoints(ctx, f.ID)
 	if err != nil {
 		return sandbox.CheckpointOf{}, err
 	}
 	if f.Checkpoint == 0 {
-		c, err := d.Checkpoint(ctx, h)
+		st, err := k.Sessions.Load(ctx, f.ID)
+		if err == nil {
+			f.Checkpoint, err = k.save(ctx, st)
+		}
 		if errors.Is(err, sandbox.ErrGone) {
 			return sandbox.CheckpointOf{}, ErrNone
 		}
 		if err != nil {
 			return sandbox.CheckpointOf{}, err
 		}
-		f.Checkpoint = c.Number
 	}
 	return sandbox.CheckpointOf{Handle: h, Number: f.Checkpoint}, nil
 }

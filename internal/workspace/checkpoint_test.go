@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,9 +19,16 @@ func (r *rig) turn(name, text string, changes bool) {
 	r.t.Helper()
 	before := len(r.checkpoints())
 	r.update(func(s session.State) ([]session.Payload, error) {
-		return append([]session.Payload{session.UserSaid{Text: name}}, session.TurnBegan{}), nil
+		return []session.Payload{session.UserSaid{Text: name}}, nil
+	})
+	r.update(func(s session.State) ([]session.Payload, error) {
+		return []session.Payload{session.TurnBegan{}, session.ModelAsked{Call: "ask " + name, UpTo: s.Last},
+			session.ModelAnswered{Call: "ask " + name, ToolCalls: []session.ToolCall{{ID: name, Name: "run"}}}, session.ToolCalled{ToolCall: session.ToolCall{ID: name, Name: "run"}}}, nil
 	})
 	r.run(name, text)
+	r.update(func(s session.State) ([]session.Payload, error) {
+		return []session.Payload{session.ToolReturned{ID: name}}, nil
+	})
 	if n := len(r.checkpoints()); n > before+1 { // one of the beginning is possible
 		r.t.Errorf("%d checkpoints before the end of the turn", n-before)
 	}
@@ -45,23 +54,25 @@ func (r *rig) checkpoints() (out []session.Checkpointed) {
 	return out
 }
 
-// restore restores a checkpoint and returns the one with the state before.
-func (r *rig) restore(number int) int {
+// restore undoes a span and returns the one that undoes the restore.
+func (r *rig) restore(from, to int) workspace.Span {
 	r.t.Helper()
-	before := 0
-	err := r.keeper.Restore(r.t.Context(), restoring(number, func(e session.Restored) error {
-		before = e.Before
+	var back workspace.Span
+	err := r.keeper.Restore(r.t.Context(), restoring(from, to, func(e session.Restored) error {
+		back = workspace.Span{From: e.Before, To: e.Checkpoint}
+		r.update(func(s session.State) ([]session.Payload, error) { return []session.Payload{e}, nil })
 		return nil
 	}))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return before
+	return back
 }
 
 // restoring is a restore that nothing forbids.
-func restoring(number int, record func(session.Restored) error) workspace.Restore {
-	return workspace.Restore{ID: id, Event: session.Restored{Action: session.RestorePoint, Point: 1, Files: true, Checkpoint: number},
+func restoring(from, to int, record func(session.Restored) error) workspace.Restore {
+	return workspace.Restore{ID: id, Event: session.Restored{Action: session.RestorePoint, Point: 1, Files: true},
+		Spans:  []workspace.Span{{From: from, To: to}},
 		May:    func(context.Context) error { return nil },
 		Record: func(_ context.Context, e session.Restored, _ []string) error { return record(e) }}
 }
@@ -82,7 +93,7 @@ func TestCheckpoints(t *testing.T) {
 	if len(all) != 2 || all[1].Changed != 5 || all[1].UpTo == 0 {
 		t.Fatalf("%+v", all)
 	}
-	undo := r.restore(all[0].Checkpoint)
+	undo := r.restore(all[0].Checkpoint, all[1].Checkpoint)
 	if got := r.run("l3", listing); got != first || !strings.Contains(first, "./a:one") {
 		t.Errorf("restored: %q, want %q", got, first)
 	}
@@ -92,7 +103,7 @@ func TestCheckpoints(t *testing.T) {
 	r.update(func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
 	r.until("the sandbox ends", func() bool { return !r.running() })
 	r.restart()
-	redo := r.restore(undo)
+	redo := r.restore(undo.From, undo.To).From
 	if r.running() {
 		t.Error("the restore started the sandbox")
 	}
@@ -109,14 +120,14 @@ func TestCheckpoints(t *testing.T) {
 	if got := r.run("l4", listing); got != second {
 		t.Errorf("undone: %q, want %q", got, second)
 	}
-	if err := r.keeper.Restore(t.Context(), restoring(99, nil)); !errors.Is(err, sandbox.ErrNoCheckpoint) {
+	if err := r.keeper.Restore(t.Context(), restoring(99, 100, nil)); !errors.Is(err, sandbox.ErrNoCheckpoint) {
 		t.Errorf("a checkpoint that does not exist: %v", err)
 	}
 	numbers, err := r.keeper.Checkpoints(t.Context(), id)
 	if err != nil || len(numbers) < 3 || numbers[0] != 1 {
 		t.Fatalf("%v, %v", numbers, err)
 	}
-	r.restore(1) // before the first turn there was nothing
+	r.restore(1, r.checkpoints()[1].Checkpoint) // before the first turn there was nothing
 	if got := r.run("l5", "ls -A /workspace"); got != "" {
 		t.Errorf("at the beginning: %q", got)
 	}
@@ -153,15 +164,15 @@ func TestRestoreIsRecorded(t *testing.T) {
 	r.claim()
 	r.turn("1", "echo one > a", true)
 	r.turn("2", "echo two > a", true)
-	first := r.checkpoints()[0].Checkpoint
+	first, second := r.checkpoints()[0].Checkpoint, r.checkpoints()[1].Checkpoint
 	refused := errors.New("refused")
-	if err := r.keeper.Restore(t.Context(), restoring(first, func(session.Restored) error { return refused })); !errors.Is(err, refused) {
+	if err := r.keeper.Restore(t.Context(), restoring(first, second, func(session.Restored) error { return refused })); !errors.Is(err, refused) {
 		t.Fatal(err)
 	}
 	if got := r.run("l1", "cat a"); got != "two" {
 		t.Errorf("after a restore that was not recorded: %q", got)
 	}
-	not := restoring(first, nil)
+	not := restoring(first, second, nil)
 	not.May = func(context.Context) error { return refused }
 	if err := r.keeper.Restore(t.Context(), not); !errors.Is(err, refused) {
 		t.Fatal(err)
@@ -170,7 +181,7 @@ func TestRestoreIsRecorded(t *testing.T) {
 	// As if the process died before the event: nothing comes after the panic.
 	func() {
 		defer func() { _ = recover() }()
-		_ = r.keeper.Restore(t.Context(), restoring(first, func(session.Restored) error { panic("dead") }))
+		_ = r.keeper.Restore(t.Context(), restoring(first, second, func(session.Restored) error { panic("dead") }))
 	}()
 	restored := func() (out []session.Restored) {
 		for e, err := range r.log.Read(t.Context(), id, 0) {
@@ -191,7 +202,7 @@ func TestRestoreIsRecorded(t *testing.T) {
 		r.keeper.Sweep(t.Context())
 	}
 	got := restored()
-	if len(got) != 1 || got[0].Checkpoint != first || got[0].Before == 0 || got[0].Changed != 1 {
+	if len(got) != 1 || got[0].Checkpoint <= got[0].Before || got[0].Before < second || got[0].Changed != 1 {
 		t.Fatalf("%+v", got)
 	}
 	r.claim()
@@ -202,5 +213,76 @@ func TestRestoreIsRecorded(t *testing.T) {
 	r.update(func(s session.State) ([]session.Payload, error) { return s.Restore(got[0]) })
 	if got := restored(); len(got) != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What people change between turns is in a checkpoint of its own, which belongs to no turn, wherever the change was made.
+func TestChangesBetweenTurns(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.turn("1", "echo one > a; echo 1 > own", true)
+	turns := func() (out string) {
+		for _, c := range r.checkpoints() {
+			out += map[bool]string{true: "u", false: "a"}[c.BetweenTurns]
+		}
+		return out
+	}
+	if got := turns(); got != "a" {
+		t.Fatalf("after a turn: %s", got)
+	}
+	r.run("terminal", "echo 2 > own") // as the terminal of the page does
+	r.turn("2", "echo two > a", true)
+	if got := turns(); got != "aua" {
+		t.Fatalf("a change before the turn: %s", got)
+	}
+	all := r.checkpoints()
+	if said := events[session.UserSaid](r); all[1].UpTo >= all[2].UpTo || len(said) != 2 {
+		t.Errorf("%+v", all)
+	}
+	r.turn("3", "cat a", false)
+	r.turn("4", "cat a", false)
+	if got := turns(); got != "aua" {
+		t.Fatalf("without changes: %s", got)
+	}
+	// A restarted server knows whose changes those are that it finds.
+	r.run("idle", "echo 3 > own")
+	r.restart()
+	r.claim()
+	r.turn("5", "echo five > a", true)
+	if got := turns(); got != "auaua" {
+		t.Fatalf("changes before a restart: %s", got)
+	}
+	// A turn that the server died in: what was changed is the agent's.
+	r.update(func(s session.State) ([]session.Payload, error) {
+		return []session.Payload{session.UserSaid{Text: "six"}, session.TurnBegan{}, session.ModelAsked{Call: "six", UpTo: s.Last},
+			session.ModelAnswered{Call: "six", ToolCalls: []session.ToolCall{{ID: "six", Name: "run"}}}, session.ToolCalled{ToolCall: session.ToolCall{ID: "six", Name: "run"}}}, nil
+	})
+	r.run("six", "echo six > a")
+	r.restart()
+	r.claim()
+	r.run("again", "true")
+	r.until("the checkpoint", func() bool { return turns() == "auauaa" })
+
+	// A restore is refused if people changed the same file, and what they changed is theirs afterwards.
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
+	r.until("the sandbox ends", func() bool { return !r.running() })
+	if err := os.WriteFile(filepath.Join(r.dir, string(id), "ws", "a"), []byte("mine\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	all = r.checkpoints()
+	spans := restoring(all[3].Checkpoint, all[5].Checkpoint, func(session.Restored) error { return nil })
+	var own *workspace.OwnError
+	if err := r.keeper.Restore(t.Context(), spans); !errors.As(err, &own) || fmt.Sprint(own.Files) != "[a]" || own.Count != 1 {
+		t.Fatalf("%v", err)
+	}
+	if got := turns(); got != "auauaau" {
+		t.Errorf("after a refused restore: %s", got)
+	}
+	spans.Own = sandbox.OverwriteOwn
+	if err := r.keeper.Restore(t.Context(), spans); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(r.dir, string(id), "ws", "a")); err != nil || string(got) != "two\n" {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -48,7 +48,7 @@ func (k *Keeper) CopyAt(ctx context.Context, from, to session.ID, checkpoint int
 		if !ok {
 			return ErrNoCheckpoints
 		}
-		if _, err := d.Restore(ctx, sandbox.Handle{Driver: k.Name, ID: string(to)}, checkpoint, nil); err != nil {
+		if _, err := d.Restore(ctx, sandbox.Handle{Driver: k.Name, ID: string(to)}, sandbox.RestoreParams{Number: checkpoint}); err != nil {
 			return err
 		}
 	}

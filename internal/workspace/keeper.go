@@ -287,13 +287,14 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	}
 	// It is kept before it is ready: its size is watched, and a stop ends it.
 	k.keep(p, box, now, st.Last, spec.Limits.OrDefault(), told.any())
+	k.keepOpen(p, spec)
 	if err := k.prepare(ctx, p, box); err != nil {
 		return nil, err
 	}
 	if err := k.record(ctx, st, was, now); err != nil {
 		return nil, err
 	}
-	k.checkpointNow(p)
+	k.checkpointNow(p, true)
 	return box, nil
 }
 

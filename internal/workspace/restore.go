@@ -12,13 +12,29 @@ import (
 // Restore is a restore of the files of a session's workspace.
 type Restore struct {
 	ID session.ID
-	// Event is the event to record. The keeper sets Before and Changed.
+	// Event is the event to record. The keeper sets Checkpoint, Before, Changed and Git.
 	Event session.Restored
+	// Spans are the times whose changes are undone, oldest first. Own is what happens to files that others changed too.
+	Spans []Span
+	Own   Own
 	// May is called before the first change, while nothing else can start to use the workspace. An error refuses the restore.
 	May func(ctx context.Context) error
 	// Record stores the event. If it fails, the files are restored to their previous state.
 	Record func(ctx context.Context, e session.Restored, kept []string) error
 }
+
+// What is known of restores, for use cases that know no drivers.
+type (
+	Span = sandbox.Span
+	Own  = sandbox.Own
+	// OwnFiles are files that others changed too.
+	OwnFiles = sandbox.OwnFiles
+)
+
+// OwnError means that a restore was refused because others changed some of the files too. Nothing was restored.
+type OwnError struct{ sandbox.OwnFiles }
+
+func (*OwnError) Error() string { return "files to restore were changed by others" }
 
 // note is kept beside the workspace until a restore is recorded. A copy of the workspace has another ID.
 type note struct {
@@ -26,8 +42,9 @@ type note struct {
 	Event session.Restored `json:"event"`
 }
 
-// Restore restores files to the checkpoint of r.Event. The sandbox need not be running. Other uses of the workspace wait. If the
-// process dies after the files were restored, recordRestores records the event after a restart.
+// Restore undoes the changes of r.Spans. The sandbox need not be running. Other uses of the workspace wait. If the
+// process dies after the files were restored, recordRestores records the event after a restart. It returns an *OwnError if
+// others changed some of the files too and r.Own does not say what to do with them.
 func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 	d, h, err := k.checkpoints(ctx, r.ID)
 	if err != nil {
@@ -41,6 +58,16 @@ func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 	if err := r.May(ctx); err != nil {
 		return err
 	}
+	st, err := k.Sessions.Load(ctx, r.ID)
+	if err == nil {
+		_, err = k.save(ctx, st) // what changed since the last turn must not be taken for the agent's later
+	}
+	if errors.Is(err, sandbox.ErrGone) {
+		return ErrNone
+	}
+	if err != nil {
+		return err
+	}
 	text, err := json.Marshal(note{r.ID, r.Event})
 	if err != nil {
 		return err
@@ -48,17 +75,17 @@ func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 	// From here on the outcome is recorded, even if the caller's context ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
-	got, err := d.Restore(ctx, h, r.Event.Checkpoint, text)
-	if errors.Is(err, sandbox.ErrGone) {
-		return ErrNone
-	}
+	got, err := d.Restore(ctx, h, sandbox.RestoreParams{Spans: r.Spans, Own: r.Own, Note: text})
 	if err != nil {
 		return err
 	}
+	if r.Own == sandbox.RefuseOwn && got.Own.Count > 0 {
+		return &OwnError{got.Own}
+	}
 	e := r.Event
-	e.Before, e.Changed = got.Before.Number, got.Changed
+	e.Checkpoint, e.Before, e.Changed, e.Git = got.Target, got.Before.Number, got.Changed, got.Git
 	if err := r.Record(ctx, e, got.Kept); err != nil {
-		if _, back := d.Restore(ctx, h, e.Before, nil); back != nil {
+		if _, back := d.Restore(ctx, h, sandbox.RestoreParams{Number: e.Before}); back != nil {
 			k.Logger.Error("a restore could not be recorded, and the files could not be restored to their previous state", "session", r.ID, "error", back)
 		}
 		return err
@@ -97,7 +124,7 @@ func (k *Keeper) recordRestore(ctx context.Context, d sandbox.Checkpointer, u sa
 	defer leave()
 	var n note
 	if json.Unmarshal(u.Note, &n) == nil && n.ID == id {
-		n.Event.Before, n.Event.Changed = u.Before.Number, u.Changed
+		n.Event.Checkpoint, n.Event.Before, n.Event.Changed, n.Event.Git = u.Target, u.Before.Number, u.Changed, u.Git
 		_, err := k.Sessions.Update(ctx, id, func(st session.State) ([]session.Payload, error) { return st.Restore(n.Event) })
 		if err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrDeleted) {
 			return err

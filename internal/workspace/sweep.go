@@ -13,7 +13,7 @@ import (
 // Changed implements session.Watcher: a session whose sandbox runs may have
 // been stopped or deleted.
 func (k *Keeper) Changed(row session.Row) {
-	k.turnMayHaveEnded(row)
+	k.turnChanged(row)
 	if !row.Deleted && row.Status != session.Halted {
 		return
 	}

@@ -123,6 +123,7 @@ func (k *Keeper) attach(ctx context.Context, p *place, st session.State, h store
 		return nil
 	}
 	k.keep(p, box, stored{h.Handle, box.Info().Boot}, st.Last, spec.Limits.OrDefault(), false)
+	k.keepOpen(p, spec)
 	return box
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/custom"
 	"deckhand/internal/cli/prompt"
 	"deckhand/internal/terminal"
 )
@@ -52,15 +53,22 @@ func (s *conversation) expand(ctx context.Context, id, name, arguments, key stri
 const restoring = 5 * time.Minute
 
 // restore undoes the last turn and returns its messages, or redoes the last undone turn. notice says what could not be restored.
-func (s *conversation) restore(ctx context.Context, id string, undo bool) (text, notice string, err error) {
+// own says what to do with files that the user changed too; ask is set if that is needed.
+func (s *conversation) restore(ctx context.Context, id, command, own string) (text, notice string, ask *api.RestoreConflict, err error) {
 	ctx, cancel := context.WithTimeout(ctx, restoring)
 	defer cancel()
-	if undo {
-		text, notice, err = s.prompts.Undo(ctx, id)
-	} else {
-		notice, err = s.prompts.Redo(ctx, id)
+	if err = custom.CheckOwn(own); err != nil {
+		return "", "", nil, err
 	}
-	return text, notice, cli.Plainly(err)
+	if command == "undo" {
+		text, notice, err = s.prompts.Undo(ctx, id, own)
+	} else {
+		notice, err = s.prompts.Redo(ctx, id, own)
+	}
+	if ask = custom.Conflict(err); ask != nil {
+		return "", "", ask, nil
+	}
+	return text, notice, nil, cli.Plainly(err)
 }
 
 // do runs a command that needs no screen. It returns the text to show.

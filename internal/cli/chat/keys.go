@@ -80,8 +80,7 @@ func (d *drawn) menuKey(name string) (cmd tea.Cmd, done bool) {
 		word := m.choices[m.at].word
 		d.menu = menu{}
 		if m.whole {
-			m.chosen(d, word)
-			return d.consider(), true
+			return tea.Batch(m.chosen(d, word), d.consider()), true
 		}
 		typed := d.typed()
 		if name == "enter" && typed[min(m.from, len(typed)):] == word {
@@ -363,24 +362,19 @@ func (d *drawn) run(name, arguments string) tea.Cmd {
 		return d.planMode(arguments)
 	case "queue":
 		return d.queueCommand(arguments)
-	case "undo":
+	case "undo", "redo":
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
-			text, notice, err := d.restore(ctx, id, true)
+			text, notice, ask, err := d.restore(ctx, id, c.Name, arguments)
 			return func(d *drawn) {
+				if ask != nil {
+					d.Problem(ask.Message)
+					d.menu = ownMenu(c.Name)
+				}
 				if notice != "" {
 					d.Problem(notice)
 				}
-				if d.typed() == "" && d.entry == aMessage {
+				if text != "" && d.typed() == "" && d.entry == aMessage {
 					d.set(text)
-				}
-			}, err
-		})
-	case "redo":
-		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
-			_, notice, err := d.restore(ctx, id, false)
-			return func(d *drawn) {
-				if notice != "" {
-					d.Problem(notice)
 				}
 			}, err
 		})

@@ -15,6 +15,7 @@ import (
 	"deckhand/api"
 	"deckhand/client"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/custom"
 	"deckhand/internal/cli/prompt"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
@@ -364,16 +365,16 @@ func (p *plain) line(ctx context.Context, line string) error {
 	switch c.Name {
 	case "plan":
 		return p.planMode(ctx, arguments)
-	case "undo":
-		text, notice, err := p.restore(ctx, p.id, true)
+	case "undo", "redo":
+		text, notice, ask, err := p.restore(ctx, p.id, c.Name, arguments)
+		if ask != nil {
+			p.Problem(custom.OwnText(ask, c.Name))
+			return nil
+		}
 		p.report(notice, err)
-		if err == nil {
+		if err == nil && text != "" {
 			p.Notice("the message was: " + text)
 		}
-		return nil
-	case "redo":
-		_, notice, err := p.restore(ctx, p.id, false)
-		p.report(notice, err)
 		return nil
 	case "quit":
 		return errQuit

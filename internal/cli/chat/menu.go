@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"deckhand/api"
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/prompt"
@@ -21,7 +23,8 @@ type menu struct {
 	// whole says that the menu replaces the prompt, and chosen is called with the word. Otherwise the word
 	// replaces what was typed from the column where it began.
 	whole  bool
-	chosen func(*drawn, string)
+	title  string
+	chosen func(*drawn, string) tea.Cmd
 	from   int
 }
 
@@ -46,7 +49,7 @@ func (m *menu) view(d *drawn) []string {
 	from := max(0, min(m.at-room/2, len(m.choices)-room))
 	var out []string
 	if m.whole {
-		out = append(out, d.paint(bold, d.fit("Choose a session (↑ ↓ Enter, Esc for a new one)")))
+		out = append(out, d.paint(bold, d.fit(m.title)))
 	}
 	for i, c := range m.choices[from:min(len(m.choices), from+room)] {
 		mark, look := "  ", ""
@@ -70,18 +73,26 @@ func (m *menu) view(d *drawn) []string {
 
 // sessionMenu offers sessions.
 func sessionMenu(all []api.Conversation, now time.Time) menu {
-	m := menu{whole: true, chosen: func(d *drawn, id string) {
+	m := menu{whole: true, title: "Choose a session (↑ ↓ Enter, Esc for a new one)", chosen: func(d *drawn, id string) tea.Cmd {
 		for _, c := range all {
 			if c.ConversationID == id {
 				d.show(c)
 			}
 		}
+		return nil
 	}}
 	for _, c := range all {
 		word, _ := cli.StateOf(c)
 		m.choices = append(m.choices, choice{c.ConversationID, fmt.Sprintf("%-4s %-14s %s", cli.Age(now.Sub(c.LastUpdatedAt)), word, oneLine(c))})
 	}
 	return m
+}
+
+// ownMenu asks what /undo or /redo does with files that the user changed too.
+func ownMenu(command string) menu {
+	return menu{whole: true, title: "Keep your versions of these files? (↑ ↓ Enter, Esc to cancel)",
+		choices: []choice{{api.OwnKeep, "Keep my versions, restore the other files"}, {api.OwnOverwrite, "Restore these files too"}},
+		chosen:  func(d *drawn, own string) tea.Cmd { return d.run(command, own) }}
 }
 
 // completions returns the completions of the word at the end of a text, and where the word begins.

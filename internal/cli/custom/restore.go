@@ -38,9 +38,31 @@ func (s Source) turns(ctx context.Context, id string) (*track.Turns, error) {
 	}
 }
 
-// Undo restores the files and the conversation to before the last turn. It returns the messages of that turn, and what could
-// not be restored.
-func (s Source) Undo(ctx context.Context, id string) (text, missing string, err error) {
+// Conflict returns the files that the user changed too, if a restore was refused because of them.
+func Conflict(err error) *api.RestoreConflict {
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		return refused.Conflict
+	}
+	return nil
+}
+
+// OwnText says what can be done about a conflict.
+func OwnText(c *api.RestoreConflict, command string) string {
+	return c.Message + " Type /" + command + " keep to keep your versions, or /" + command + " overwrite to restore them too."
+}
+
+// CheckOwn refuses an argument of /undo and /redo that is not a choice.
+func CheckOwn(own string) error {
+	if own == "" || own == api.OwnKeep || own == api.OwnOverwrite {
+		return nil
+	}
+	return errors.New("use keep or overwrite, or nothing")
+}
+
+// Undo restores the files and the conversation to before the last turn. own says what to do with files that the user changed
+// too. It returns the messages of that turn, and what could not be restored.
+func (s Source) Undo(ctx context.Context, id, own string) (text, missing string, err error) {
 	t, err := s.turns(ctx, id)
 	if err != nil {
 		return "", "", err
@@ -58,7 +80,7 @@ func (s Source) Undo(ctx context.Context, id string) (text, missing string, err 
 		return "", "", err
 	}
 	files := len(points.Checkpoints) > 0
-	done, err := s.Client.Restore(ctx, id, api.RestoreConversation{EventID: number - 1, Files: api.Some(files), Conversation: api.Some(true)})
+	done, err := s.Client.Restore(ctx, id, api.RestoreConversation{EventID: number - 1, Files: api.Some(files), Conversation: api.Some(true), OwnChanges: own})
 	if err != nil {
 		return "", "", err
 	}
@@ -66,7 +88,7 @@ func (s Source) Undo(ctx context.Context, id string) (text, missing string, err 
 }
 
 // Redo redoes the last undone turn. It returns what could not be restored.
-func (s Source) Redo(ctx context.Context, id string) (missing string, err error) {
+func (s Source) Redo(ctx context.Context, id, own string) (missing string, err error) {
 	t, err := s.turns(ctx, id)
 	if err != nil {
 		return "", err
@@ -74,7 +96,7 @@ func (s Source) Redo(ctx context.Context, id string) (missing string, err error)
 	if !t.Redoes() {
 		return "", errors.New("nothing to redo: /redo works after /undo, until you send a message")
 	}
-	done, err := s.Client.UndoRestore(ctx, id)
+	done, err := s.Client.UndoRestore(ctx, id, api.UndoRestore{OwnChanges: own})
 	return notRestored(done), err
 }
 

@@ -69,11 +69,13 @@ type Service struct {
 	// events.
 	watched map[session.ID]string
 	grown   map[session.ID]bool
+	// testing has the attempts whose test command is running.
+	testing map[session.ID]bool
 }
 
 // New returns a Service. Register it as a session.Observer.
 func New(c Config) *Service {
-	return &Service{Config: c, added: make(chan struct{}, 1), watched: map[session.ID]string{}, grown: map[session.ID]bool{}}
+	return &Service{Config: c, added: make(chan struct{}, 1), watched: map[session.ID]string{}, grown: map[session.ID]bool{}, testing: map[session.ID]bool{}}
 }
 
 // State is the state of an attempt.

@@ -60,6 +60,8 @@ func (s *Service) exec(ctx context.Context, a Attempt, st session.State, id stri
 		r.Problem = "The server cannot read your settings."
 		return r, ack
 	}
+	s.setTesting(a.ID, true)
+	defer s.setTesting(a.ID, false)
 	box, leave, err := s.Workspaces.Use(ctx, a.ID)
 	if err != nil {
 		r.Problem = "The tests could not be run: " + reason(err)
@@ -85,6 +87,21 @@ func (s *Service) exec(ctx context.Context, a Attempt, st session.State, id stri
 		s.end(ctx, box, id)
 	}
 	return r, func() { _ = box.Ack(ctx, id) } // only frees disk space
+}
+
+// Testing reports whether the test command of an attempt is running.
+func (s *Service) Testing(id session.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.testing[id]
+}
+
+func (s *Service) setTesting(id session.ID, running bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.testing[id] = running; !running {
+		delete(s.testing, id)
+	}
 }
 
 // end stops a command that takes too long, and discards the rest of its output.

@@ -2,21 +2,25 @@ package conversations
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace"
 )
 
 const (
 	aboutCheckpoints = "After each turn that changed files, the workspace is stored. The event checkpointed reports that it is stored. With a sandbox driver that keeps no checkpoints, the response is a 409."
-	aboutRestore     = "Restores the files as they were after the event: those of the last checkpoint before it, or of a later one if no tool ran in between. With conversation it also hides later events from the model; the log keeps them. Folders that a repository's .gitignore ignores stay as they are. " +
-		"The state before is stored, so that the restore can be undone. The response is a 409 while the agent is working."
-	aboutUndo    = "Undo restores the state before the restore; redo restores the state before the undo. The response is a 409 if there is nothing to undo or redo, or while the agent is working."
+	aboutRestore     = "Undoes the changes that the agent made to files after the event. Changes that you made yourself between turns, and your commits, are kept. If you changed a file that the agent changed too, nothing is restored until own_changes says what to do. " +
+		"With conversation it also hides later events from the model; the log keeps them. Folders that a repository's .gitignore ignores stay as they are. The state before is stored, so that the restore can be undone. The response is a 409 while the agent is working."
+	aboutUndo    = "Undo undoes what the restore changed, and later changes of the agent; redo undoes the undo. Changes that you made yourself since are kept. The response is a 409 if there is nothing to undo or redo, or while the agent is working."
 	aboutCompare = "Compares this conversation with other, or with itself. An event_id of 0 means the current files."
 )
 
@@ -24,22 +28,41 @@ func (d *Handlers) listCheckpoints(ctx context.Context, c *rest.Call, p rest.InC
 	points, st, err := d.Service.ListCheckpoints(ctx, c.Who.User, session.ID(p.ID))
 	out := api.Checkpoints{Checkpoints: []api.Checkpoint{}, CanUndo: len(st.Undo) > 0, CanRedo: len(st.Redo) > 0}
 	for _, x := range points {
-		out.Checkpoints = append(out.Checkpoints, api.Checkpoint{EventID: x.UpTo, Time: x.At, Files: x.Files, Changed: x.Changed, LeftOut: x.LeftOut, Bytes: x.Bytes})
+		out.Checkpoints = append(out.Checkpoints, api.Checkpoint{EventID: x.UpTo, Time: x.At, Files: x.Files, Changed: x.Changed, LeftOut: x.LeftOut, Bytes: x.Bytes, BetweenTurns: x.BetweenTurns})
 	}
 	return out, err
 }
 
 func (d *Handlers) restore(ctx context.Context, c *rest.Call, p rest.InConversation, b api.RestoreConversation) (api.Restored, error) {
 	files, given := b.Files.Get()
-	return d.restoreAs(ctx, c, usecase.Restore{ID: session.ID(p.ID), Action: session.RestorePoint, Event: b.EventID, Files: files || !given, Conversation: b.Conversation.Value})
+	return d.restoreAs(ctx, c, usecase.Restore{ID: session.ID(p.ID), Action: session.RestorePoint, Event: b.EventID, Files: files || !given, Conversation: b.Conversation.Value, Own: own(b.OwnChanges)})
 }
 
-func (d *Handlers) undoRestore(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Restored, error) {
-	return d.restoreAs(ctx, c, usecase.Restore{ID: session.ID(p.ID), Action: session.RestoreUndo})
+func (d *Handlers) undoRestore(ctx context.Context, c *rest.Call, p rest.InConversation, b api.UndoRestore) (api.Restored, error) {
+	return d.restoreAs(ctx, c, usecase.Restore{ID: session.ID(p.ID), Action: session.RestoreUndo, Own: own(b.OwnChanges)})
 }
 
-func (d *Handlers) redoRestore(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Restored, error) {
-	return d.restoreAs(ctx, c, usecase.Restore{ID: session.ID(p.ID), Action: session.RestoreRedo})
+func (d *Handlers) redoRestore(ctx context.Context, c *rest.Call, p rest.InConversation, b api.UndoRestore) (api.Restored, error) {
+	return d.restoreAs(ctx, c, usecase.Restore{ID: session.ID(p.ID), Action: session.RestoreRedo, Own: own(b.OwnChanges)})
+}
+
+// own translates own_changes.
+func own(s string) workspace.Own {
+	if s == api.OwnRefuse {
+		return ""
+	}
+	return workspace.Own(s)
+}
+
+// restores documents that a route can refuse to restore files that the user changed too.
+func restores(r rest.Route) rest.Route {
+	document := r.Document
+	r.Document = func(s *rest.Schemas, o *huma.Operation) {
+		document(s, o)
+		o.Responses["409"] = &huma.Response{Description: "Nothing was restored: you changed some of the files too (CONVERSATION$RESTORE_CONFLICT; repeat the request with own_changes), or the conversation does not allow it now.",
+			Content: rest.JSONContent(s.Registry.Schema(reflect.TypeFor[api.RestoreConflict](), true, ""))}
+	}
+	return r
 }
 
 func (d *Handlers) restoreAs(ctx context.Context, c *rest.Call, what usecase.Restore) (api.Restored, error) {
@@ -47,7 +70,7 @@ func (d *Handlers) restoreAs(ctx context.Context, c *rest.Call, what usecase.Res
 	defer release()
 	what.User = c.Who.User
 	done, err := d.Service.Restore(ctx, what)
-	out := api.Restored{EventID: done.Point, Files: done.Files, Conversation: done.Conversation, Changed: done.Changed, Kept: []string{},
+	out := api.Restored{EventID: done.Point, Files: done.Files, Conversation: done.Conversation, Changed: done.Changed, Git: done.Git, Kept: []string{},
 		CanUndo: len(done.State.Undo) > 0, CanRedo: len(done.State.Redo) > 0}
 	for _, name := range done.Kept {
 		out.Kept = append(out.Kept, strings.ToValidUTF8(name, "\uFFFD"))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"deckhand/api"
 	"deckhand/internal/access"
@@ -30,6 +31,9 @@ func OfRefusal(r *usecase.Refusal) *rest.Fault {
 	f := rest.Fail(statuses[r.Kind], r.Code, r.Text)
 	if r.Kind == usecase.Invalid {
 		f.Body = &api.ValidationError{Detail: r.Fields, MsgID: r.Code}
+	}
+	if r.Own != nil {
+		f.Body = &api.RestoreConflict{Status: "error", Message: strings.ToValidUTF8(r.Text, "\uFFFD"), MsgID: r.Code, Files: r.Own.Files, Repositories: r.Own.Repositories, Count: r.Own.Count}
 	}
 	return f
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"deckhand/internal/sandbox"
 )
 
 // manyFiles is how many files the workspace of a benchmark has.
@@ -61,18 +63,18 @@ func BenchmarkCheckpoint(b *testing.B) {
 			b.StopTimer()
 			s := Open(filepath.Join(b.TempDir(), "store"))
 			b.StartTimer()
-			t, err := s.Take(b.Context(), w)
+			t, err := s.Take(b.Context(), w, time.Now())
 			must(b, err)
 			bytes = t.Bytes
 		}
 		b.ReportMetric(float64(bytes), "bytes")
 	})
 	s := Open(filepath.Join(base, "store"))
-	first, err := s.Take(b.Context(), w)
+	first, err := s.Take(b.Context(), w, time.Now())
 	must(b, err)
 	b.Run("unchanged", func(b *testing.B) {
 		for b.Loop() {
-			_, err := s.Take(b.Context(), w)
+			_, err := s.Take(b.Context(), w, time.Now())
 			must(b, err)
 		}
 	})
@@ -80,7 +82,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 		var bytes int64
 		for i := 0; b.Loop(); i++ {
 			change(i)
-			t, err := s.Take(b.Context(), w)
+			t, err := s.Take(b.Context(), w, time.Now())
 			must(b, err)
 			bytes = t.Bytes
 		}
@@ -89,23 +91,23 @@ func BenchmarkCheckpoint(b *testing.B) {
 	})
 	b.Run("undo-one-file", func(b *testing.B) {
 		change(-1)
-		at, err := s.Take(b.Context(), w)
+		at, err := s.Take(b.Context(), w, time.Now())
 		must(b, err)
 		change(-2)
 		for b.Loop() {
-			r, err := s.Restore(b.Context(), w, at.Number, nil)
+			r, err := s.Restore(b.Context(), w, sandbox.RestoreParams{Number: at.Number})
 			must(b, err)
 			at = r.Undo
 		}
 	})
 	b.Run("undo-1000-files", func(b *testing.B) {
-		at, err := s.Take(b.Context(), w)
+		at, err := s.Take(b.Context(), w, time.Now())
 		must(b, err)
 		for i := range 1000 {
 			must(b, os.WriteFile(filepath.Join(w.Dir, fmt.Sprintf("pkg%d/mod%d/file%d.go", i%40, i%400, i)), fmt.Appendf(nil, "x %d", i), 0o644))
 		}
 		for b.Loop() {
-			r, err := s.Restore(b.Context(), w, at.Number, nil)
+			r, err := s.Restore(b.Context(), w, sandbox.RestoreParams{Number: at.Number})
 			must(b, err)
 			at = r.Undo
 		}

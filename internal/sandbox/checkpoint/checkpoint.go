@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -87,6 +88,9 @@ type Taken struct {
 	Bytes int64
 	// LeftOut is the number of files that are not in it because they are too large or cannot be read.
 	LeftOut int
+	// Previous is the newest checkpoint before, and Verified the last time at which the workspace was known to be in its state.
+	Previous int
+	Verified time.Time
 }
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
@@ -167,8 +171,11 @@ type journal struct {
 	// Target is the checkpoint to restore, Undo the checkpoint with the state before.
 	Target int `json:"target"`
 	Undo   int `json:"undo"`
-	// Changed is the number of paths to change.
-	Changed int `json:"changed"`
+	// Made is true if Target was made for this restore.
+	Made bool `json:"made,omitempty"`
+	// Changed and Git are those of Restored.
+	Changed int  `json:"changed"`
+	Git     bool `json:"git,omitempty"`
 	// Note is the caller's; see Unrecorded.
 	Note []byte `json:"note,omitempty"`
 }
@@ -177,7 +184,29 @@ const (
 	journalName = "restoring"
 	// doneName is the journal of a complete restore that the caller has not recorded yet.
 	doneName = "restored"
+	// verifiedName is an empty file. Its time is that of the last successful Take, even one that found no changes.
+	verifiedName = "verified"
 )
+
+// verified returns the last time at which the workspace was in the state of a checkpoint, the newest one.
+func (s *Store) verified(newest int) time.Time {
+	info, err := os.Lstat(s.path(verifiedName))
+	if err != nil {
+		info, err = os.Lstat(s.meta(newest))
+	}
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// verify stores such a time. It is not made durable: an earlier time does no harm.
+func (s *Store) verify(at time.Time) {
+	name := s.path(verifiedName)
+	if err := os.Chtimes(name, at, at); errors.Is(err, fs.ErrNotExist) && os.WriteFile(name, nil, 0o600) == nil {
+		_ = os.Chtimes(name, at, at)
+	}
+}
 
 // Pending reports whether a restore was interrupted, so that Finish has to be called.
 func (s *Store) Pending() bool {
@@ -228,7 +257,7 @@ func (s *Store) Unrecorded() (note []byte, r Restored, ok bool) {
 	if err != nil {
 		return nil, r, false
 	}
-	return j.Note, Restored{Undo: Taken{Number: j.Undo}, Changed: j.Changed}, true
+	return j.Note, Restored{Undo: Taken{Number: j.Undo}, Target: j.Target, Changed: j.Changed, Git: j.Git}, true
 }
 
 // Recorded marks the last restore as recorded by the caller.

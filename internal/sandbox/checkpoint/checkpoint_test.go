@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox"
 )
 
 // files writes a tree: a name that ends with a slash is a folder, a content "-> X" a link.
@@ -108,14 +110,14 @@ func newRig(t testing.TB) *rig {
 
 func (r *rig) take() Taken {
 	r.t.Helper()
-	got, err := r.Take(context.Background(), r.w)
+	got, err := r.Take(context.Background(), r.w, time.Now())
 	must(r.t, err)
 	return got
 }
 
 func (r *rig) restore(n int) Restored {
 	r.t.Helper()
-	got, err := r.Restore(context.Background(), r.w, n, nil)
+	got, err := r.Restore(context.Background(), r.w, sandbox.RestoreParams{Number: n})
 	must(r.t, err)
 	return got
 }
@@ -175,7 +177,7 @@ func TestRestoreUndoRedo(t *testing.T) {
 	same(t, "redone", picture(t, r.w.Dir), first)
 	r.restore(two.Number)
 	same(t, "to the second", picture(t, r.w.Dir), second)
-	if _, err := r.Restore(t.Context(), r.w, 99, nil); !errors.Is(err, ErrNone) {
+	if _, err := r.Restore(t.Context(), r.w, sandbox.RestoreParams{Number: 99}); !errors.Is(err, ErrNone) {
 		t.Errorf("a checkpoint that does not exist: %v", err)
 	}
 }
@@ -305,7 +307,7 @@ func TestChangesWhileRead(t *testing.T) {
 		}
 	}()
 	for range 50 {
-		if _, err := r.Take(t.Context(), r.w); err != nil && !strings.Contains(err.Error(), "moved") {
+		if _, err := r.Take(t.Context(), r.w, time.Now()); err != nil && !strings.Contains(err.Error(), "moved") {
 			t.Error(err)
 			break
 		}
@@ -379,7 +381,7 @@ func TestLink(t *testing.T) {
 	files(t, r.w.Dir, map[string]string{"more": "1"})
 	r.take()
 	dir := t.TempDir()
-	if _, err := fork.Restore(t.Context(), Workspace{Dir: dir}, one.Number, nil); err != nil {
+	if _, err := fork.Restore(t.Context(), Workspace{Dir: dir}, sandbox.RestoreParams{Number: one.Number}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "the fork", picture(t, dir), first)
@@ -395,7 +397,7 @@ func TestDamaged(t *testing.T) {
 	must(t, err)
 	b[len(b)/2] ^= 1
 	must(t, os.WriteFile(r.meta(one.Number), b, 0o600))
-	if _, err := r.Restore(t.Context(), r.w, one.Number, nil); !errors.Is(err, ErrCorrupt) {
+	if _, err := r.Restore(t.Context(), r.w, sandbox.RestoreParams{Number: one.Number}); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
 	r.Store = Open(r.dir) // as after a restart
@@ -419,7 +421,7 @@ func FuzzDecode(f *testing.F) {
 // A process that is killed at any step of a restore leaves one of the two states.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv("CHECKPOINT_TEST_DIR"); dir != "" {
-		restoreAndDie(dir, os.Getenv("CHECKPOINT_TEST_STEP"))
+		die(dir, os.Getenv("CHECKPOINT_TEST_STEP"), sandbox.RestoreParams{Number: 1, Note: []byte("note")})
 		return
 	}
 	t.Parallel()
@@ -457,7 +459,7 @@ func TestKilled(t *testing.T) {
 			r.restore(n)
 		} else {
 			unfinished++
-			if _, err := r.Take(t.Context(), r.w); err == nil {
+			if _, err := r.Take(t.Context(), r.w, time.Now()); err == nil {
 				t.Error("half of a restore became a checkpoint")
 			}
 			must(t, r.Finish(r.w))
@@ -480,23 +482,5 @@ func unrecorded(t *testing.T, r *rig, undo int) {
 	must(t, r.Recorded())
 	if _, _, ok := r.Unrecorded(); ok {
 		t.Error("it was recorded and is still known")
-	}
-}
-
-// restoreAndDie restores checkpoint 1 of a rig and kills this process on the way.
-func restoreAndDie(dir, at string) {
-	left, err := strconv.Atoi(at)
-	s := Open(filepath.Join(dir, "store"))
-	s.step = func() {
-		if left--; left == 0 {
-			_ = unix.Kill(os.Getpid(), unix.SIGKILL)
-			select {}
-		}
-	}
-	if err == nil {
-		_, err = s.Restore(context.Background(), Workspace{Dir: filepath.Join(dir, "work")}, 1, []byte("note"))
-	}
-	if err != nil {
-		panic(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/lock"
@@ -62,19 +63,23 @@ func (k *Keeper) Checkpoint(ctx context.Context, h sandbox.Handle) (sandbox.Chec
 	if space, err := k.driver.Space(); err == nil && space.FreeBytes < MinFree {
 		return sandbox.Checkpoint{}, fmt.Errorf("%w: less than %d MiB of disk space is free", sandbox.ErrTooBig, MinFree>>20)
 	}
-	t, err := s.Take(ctx, w)
+	t, err := s.Take(ctx, w, time.Now())
 	return t.Public(), Public(err)
 }
 
 // Public converts a checkpoint to the type of package sandbox.
 func (t Taken) Public() sandbox.Checkpoint {
-	return sandbox.Checkpoint{Number: t.Number, Files: t.Files, Changed: t.Changed, LeftOut: t.LeftOut, Bytes: t.Bytes}
+	return sandbox.Checkpoint{Number: t.Number, Files: t.Files, Changed: t.Changed, LeftOut: t.LeftOut, Bytes: t.Bytes, Previous: t.Previous, Verified: t.Verified}
 }
 
 // Public converts the result of a restore to the type of package sandbox.
 func (r Restored) Public() sandbox.Restored {
-	return sandbox.Restored{Before: r.Undo.Public(), Changed: r.Changed, Kept: r.Kept}
+	return sandbox.Restored{Before: r.Undo.Public(), Target: r.Target, Changed: r.Changed, Git: r.Git, Kept: r.Kept, Own: sandbox.OwnFiles{
+		Files: r.Files[:min(len(r.Files), maxOwn)], Repositories: r.Repositories[:min(len(r.Repositories), maxOwn)], Count: len(r.Files) + len(r.Repositories)}}
 }
+
+// maxOwn is the maximum number of listed files that others changed too.
+const maxOwn = 20
 
 // Public converts an error to the matching error of package sandbox.
 func Public(err error) error {
@@ -100,7 +105,7 @@ func (k *Keeper) Checkpoints(_ context.Context, h sandbox.Handle) (out sandbox.C
 }
 
 // Restore implements sandbox.Checkpointer.
-func (k *Keeper) Restore(ctx context.Context, h sandbox.Handle, number int, note []byte) (out sandbox.Restored, err error) {
+func (k *Keeper) Restore(ctx context.Context, h sandbox.Handle, p sandbox.RestoreParams) (out sandbox.Restored, err error) {
 	if _, _, err := k.store(h); err != nil {
 		return out, err
 	}
@@ -114,7 +119,7 @@ func (k *Keeper) Restore(ctx context.Context, h sandbox.Handle, number int, note
 		if err != nil {
 			return err
 		}
-		r, err := s.Restore(ctx, w, number, note)
+		r, err := s.Restore(ctx, w, p)
 		out = r.Public()
 		return Public(err)
 	})

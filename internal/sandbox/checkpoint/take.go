@@ -22,9 +22,10 @@ const (
 )
 
 // Take makes a checkpoint of the workspace as it is now. If nothing differs from the newest one, that one is returned,
-// with nothing changed. When Take returns, the checkpoint is durable. An interrupted restore must be finished first.
-func (s *Store) Take(ctx context.Context, w Workspace) (Taken, error) {
-	t, _, err := s.take(ctx, w, false)
+// with nothing changed. When Take returns, the checkpoint is durable. An interrupted restore must be finished first. at is the
+// current time of the caller's clock.
+func (s *Store) Take(ctx context.Context, w Workspace, at time.Time) (Taken, error) {
+	t, _, err := s.take(ctx, w, at, false)
 	if err == nil && t.Bytes > 0 {
 		err = s.prune()
 	}
@@ -64,7 +65,12 @@ func (s *Store) begin(w Workspace) (ok bool, err error) {
 
 // take is Take without dropping old checkpoints: one of them may be about to be restored. With whole, the whole workspace is
 // scanned even if its changes are known. The caller must not change the state.
-func (s *Store) take(ctx context.Context, w Workspace, whole bool) (Taken, state, error) {
+func (s *Store) take(ctx context.Context, w Workspace, at time.Time, whole bool) (t Taken, now state, err error) {
+	defer func() {
+		if err == nil {
+			s.verify(at)
+		}
+	}()
 	if s.Pending() {
 		return Taken{}, nil, errors.New("a restore was interrupted; finish it first")
 	}
@@ -96,9 +102,9 @@ func (s *Store) take(ctx context.Context, w Workspace, whole bool) (Taken, state
 		return Taken{}, nil, err
 	}
 	r := &record{number: newest + 1, parent: newest, at: time.Now()}
-	t := Taken{Number: newest, LeftOut: sc.leftOut}
+	t = Taken{Number: newest, LeftOut: sc.leftOut, Previous: newest, Verified: s.verified(newest)}
 	t.Changed = r.compare(known, sc.found, looked)
-	now := sc.found
+	now = sc.found
 	if looked == nil {
 		s.cache.leftOut = sc.leftOut
 	} else { // all other paths are unchanged

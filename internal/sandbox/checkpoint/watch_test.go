@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What is noticed of a workspace adds up to what a look through all of it finds.
@@ -28,7 +29,7 @@ func TestWatched(t *testing.T) {
 				partial++
 			}
 			fresh := Open(filepath.Join(t.TempDir(), "fresh"))
-			all, err := fresh.Take(t.Context(), r.w)
+			all, err := fresh.Take(t.Context(), r.w, time.Now())
 			must(t, err)
 			want, _, err := fresh.load(all.Number)
 			must(t, err)

@@ -38,7 +38,7 @@ func TestCheckpointsOfAUser(t *testing.T) {
 		t.Fatalf("%+v, %v", one, err)
 	}
 	r.sh(box, "rm -rf d; echo two > a")
-	if _, err := r.Restore(ctx, h, one.Number, nil); err != nil {
+	if _, err := r.Restore(ctx, h, sandbox.RestoreParams{Number: one.Number}); err != nil {
 		t.Fatal(err)
 	}
 	r.want(box, "cat a; stat -c '%u %a' d/b; chmod 600 d/b; cat d/b", "1000\n1000 0\nx")
@@ -138,7 +138,7 @@ func (r *rig) interrupt(h sandbox.Handle, number int) bool {
 	journal := filepath.Join(got.Volume.Mountpoint, "restoring")
 	asked := make(chan error, 1)
 	go func() {
-		_, err := r.Restore(ctx, h, number, []byte("note"))
+		_, err := r.Restore(ctx, h, sandbox.RestoreParams{Number: number, Note: []byte("note")})
 		asked <- err
 	}()
 	for {
@@ -190,7 +190,7 @@ func TestCheckpointOfAnEmptyWorkspace(t *testing.T) {
 	if c, err := next.Checkpoint(ctx, h); err != nil || c.Number != 2 || c.Changed != 1 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, err := next.Restore(ctx, h, 1, nil); err != nil {
+	if _, err := next.Restore(ctx, h, sandbox.RestoreParams{Number: 1}); err != nil {
 		t.Fatal(err)
 	}
 	r.want(box, "ls -A", "")

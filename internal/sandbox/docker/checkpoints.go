@@ -78,7 +78,7 @@ func (d *Driver) Checkpoints(ctx context.Context, h sandbox.Handle) (out sandbox
 
 // Restore implements sandbox.Checkpointer. A running sandbox is paused. If this process dies, the sandbox stays paused until the
 // next process has completed the restore: see settle.
-func (d *Driver) Restore(ctx context.Context, h sandbox.Handle, number int, note []byte) (out sandbox.Restored, err error) {
+func (d *Driver) Restore(ctx context.Context, h sandbox.Handle, p sandbox.RestoreParams) (out sandbox.Restored, err error) {
 	if _, err := d.folder(ctx, h.ID); err != nil {
 		return out, err
 	}
@@ -98,7 +98,7 @@ func (d *Driver) Restore(ctx context.Context, h sandbox.Handle, number int, note
 			_, err := d.engine.ContainerPause(ctx, old.ID, client.ContainerPauseOptions{})
 			paused = err == nil
 		}
-		out, err = r.Restore(ctx, sandbox.RestoreParams{Number: number, Note: note})
+		out, err = r.Restore(ctx, p)
 		if _, answered := sandbox.Refusal(err); paused && (err == nil || answered) {
 			d.unpause(ctx, old.ID)
 		}

@@ -38,7 +38,7 @@ func take(t *testing.T, c sandbox.Checkpointer, h sandbox.Handle) sandbox.Checkp
 
 func restoreTo(t *testing.T, c sandbox.Checkpointer, h sandbox.Handle, number int) sandbox.Restored {
 	t.Helper()
-	got, err := c.Restore(within(t), h, number, nil)
+	got, err := c.Restore(within(t), h, sandbox.RestoreParams{Number: number})
 	must(t, err)
 	return got
 }
@@ -101,11 +101,11 @@ func checkpoints(t *testing.T, o Options) {
 			t.Errorf("%s is %q, %v", path, got, found)
 		}
 	}
-	_, err = later.Restore(within(t), h, 99, nil)
+	_, err = later.Restore(within(t), h, sandbox.RestoreParams{Number: 99})
 	fails(t, "a checkpoint that does not exist", err, sandbox.ErrNoCheckpoint)
 	_, err = later.Checkpoint(within(t), sandbox.Handle{Driver: h.Driver, ID: "unknown"})
 	fails(t, "a checkpoint of an unknown sandbox", err, sandbox.ErrGone)
-	_, err = later.Restore(within(t), sandbox.Handle{Driver: h.Driver, ID: "unknown"}, 1, nil)
+	_, err = later.Restore(within(t), sandbox.Handle{Driver: h.Driver, ID: "unknown"}, sandbox.RestoreParams{Number: 1})
 	fails(t, "a restore of an unknown sandbox", err, sandbox.ErrGone)
 	b = enter(t, o, other, sandbox.Spec{})
 	same(t, "restored while it was stopped", b.ok(t, treeListing), second)
@@ -178,7 +178,7 @@ func unrecorded(t *testing.T, o Options) {
 	b.ok(t, "echo one > a")
 	one := take(t, c, b.handle)
 	b.ok(t, "echo two > a")
-	got, err := c.Restore(within(t), b.handle, one.Number, []byte("note"))
+	got, err := c.Restore(within(t), b.handle, sandbox.RestoreParams{Number: one.Number, Note: []byte("note")})
 	must(t, err)
 	other := driver(t, o, nil)
 	later := other.(sandbox.Checkpointer)

@@ -73,12 +73,12 @@ func (s *Service) begin(_ context.Context, p sandbox.BeginParams) (any, error) {
 	return nil, nil
 }
 
-func (s *Service) take(ctx context.Context, _ struct{}) (sandbox.Checkpoint, error) {
+func (s *Service) take(ctx context.Context, p sandbox.TakeParams) (sandbox.Checkpoint, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(s.dir, &st); err == nil && int64(st.Bavail)*st.Bsize < checkpoint.MinFree {
 		return sandbox.Checkpoint{}, fmt.Errorf("%w: less than %d MiB of disk space is free", rpc.ErrTooBig, checkpoint.MinFree>>20)
 	}
-	t, err := s.store.Take(ctx, s.w)
+	t, err := s.store.Take(ctx, s.w, p.At)
 	return t.Public(), err
 }
 
@@ -90,7 +90,7 @@ func (s *Service) list(context.Context, struct{}) (out sandbox.Checkpoints, err 
 }
 
 func (s *Service) restore(ctx context.Context, p sandbox.RestoreParams) (sandbox.Restored, error) {
-	r, err := s.store.Restore(ctx, s.w, p.Number, p.Note)
+	r, err := s.store.Restore(ctx, s.w, p)
 	r.Kept = r.Kept[:min(len(r.Kept), maxKept)]
 	return r.Public(), err
 }
