@@ -36,7 +36,7 @@ func (s State) Apply(e Event) State {
 	case Withdrawn:
 		s = s.without(p.Messages)
 	case Claimed:
-		s.Claim, s.ClaimedBy = e.Number, p.By
+		s.Claim, s.ClaimedBy, s.RanBefore = e.Number, p.By, s.Ran
 	case WorkspaceReady:
 		s.Ready, s.Step = true, ""
 		if len(p.Handle) > 0 { // a workspace that is not needed yet has none, and keeps the one it had
@@ -76,12 +76,11 @@ func (s State) Apply(e Event) State {
 		s = s.applyMoney(p)
 	case TurnBegan:
 		s.InTurn, s.Again, s.Asks, s.Over, s.Agent = true, false, 0, "", AgentRunning
-		s.ErrorID, s.Reason, s.Began = "", "", e.Number
+		s.ErrorID, s.Reason, s.Began, s.RanBefore = "", "", e.Number, s.Ran
 	case ModelAsked, ModelAnswered, ModelFailed:
 		s = s.applyModel(e)
 	case ToolCalled, ToolReturned, ApprovalAsked, ApprovalGiven:
 		s = s.applyTool(e)
-		s.Ran = e.At
 	case CommandTyped, CommandEnded:
 		s = s.applyTyped(e)
 	case CompactAsked:
@@ -107,7 +106,7 @@ func (s State) Apply(e Event) State {
 		}
 	case Resumed:
 		s.Again = !s.Paused && !s.Pausing
-		s.Paused, s.Pausing, s.Agent = false, false, AgentRunning
+		s.Paused, s.Pausing, s.Agent, s.RanBefore = false, false, AgentRunning, s.Ran
 	case Stopped:
 		// The person ended it: what was said so far is history, not a task.
 		s = s.endTurn(e.Number).release()
@@ -194,7 +193,7 @@ func (s State) applyTool(e Event) State {
 		if c, ok := s.call(p.ID); ok && c.Origin != "" {
 			s.Agent = c.Resumes(s)
 		}
-		s.Open = slices.DeleteFunc(slices.Clone(s.Open), func(c OpenCall) bool { return c.ID == p.ID })
+		s.Ran, s.Open = e.At, slices.DeleteFunc(slices.Clone(s.Open), func(c OpenCall) bool { return c.ID == p.ID })
 		if len(s.Open) == 0 && s.steps != nil {
 			s.steps = &step{from: s.steps.from, to: e.Number, prev: s.steps.prev}
 		}

@@ -41,8 +41,7 @@ type Restored struct {
 	Files      bool `json:"files,omitempty"`
 	Checkpoint int  `json:"checkpoint,omitempty"`
 	Before     int  `json:"before,omitempty"`
-	// Changed is how many files and folders were written or removed, without those in .git folders. Git means that a git
-	// history was restored.
+	// Changed is how many files and folders outside of .git folders were written or removed. Git means that a git history was restored.
 	Changed int  `json:"changed,omitempty"`
 	Git     bool `json:"git,omitempty"`
 	// Conversation means that the model does not see the events between Point and this event; for an undo, that it sees
@@ -55,11 +54,8 @@ const maxUndo = 50
 
 // Checkpointed records a checkpoint of the workspace.
 func (s State) Checkpointed(c Checkpointed) ([]Payload, error) {
-	if err := s.alive(); err != nil {
+	if err := s.alive(); err != nil || c.Checkpoint <= s.Checkpoint {
 		return nil, err
-	}
-	if c.Checkpoint <= s.Checkpoint {
-		return nil, nil
 	}
 	if c.BetweenTurns && len(s.said) > 0 { // they were made before the turn that is beginning
 		c.UpTo = min(c.UpTo, s.said[0]-1)

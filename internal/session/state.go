@@ -50,12 +50,12 @@ type State struct {
 	Egress    EgressSet
 	// Overrides are what the person chose for this conversation alone.
 	Overrides Overridden
-	// Checkpoint is the newest checkpoint of the workspace, 0 if there is none. Undo are restores that can be taken back,
-	// Redo those that were, the newest at the end.
+	// Checkpoint is the newest checkpoint of the workspace, 0 if there is none. Undo are restores that can be taken back, Redo those that were, newest last.
 	Checkpoint int
 	Undo, Redo []Restored
-	Ran        time.Time     // of the last event of a tool call
-	Compact    *CompactAsked // not carried out yet
+	// Ran is when the last tool call ended, RanBefore that of the last one before the turn began, went on or got a new owner.
+	Ran, RanBefore time.Time
+	Compact        *CompactAsked // not carried out yet
 
 	InTurn bool
 	// Again is true when a turn that ended in an error is to be taken up again.

@@ -37,6 +37,8 @@ type saving struct {
 	done chan struct{}
 	// off is true if the workspace is too large.
 	off bool
+	// passed is true if a command did not wait for the checkpoint that is being made.
+	passed bool
 	// open is true if users can change the files without the keeper.
 	open bool
 	// begins is true from the message or the resumption that begins the agent's work until its end, paused while it is paused.
@@ -80,12 +82,37 @@ func (k *Keeper) turnChanged(row session.Row) {
 	due = due && p.box != nil && s.done == nil
 	k.mu.Unlock()
 	if due {
-		k.checkpointNow(p, running)
+		k.checkpointNow(p, moment{start: begins, always: begins})
 	}
 }
 
-// checkpointNow makes a checkpoint in the background. Unless it is due at any time, none is made while the agent is working.
-func (k *Keeper) checkpointNow(p *place, anyTime bool) {
+// moment is when a checkpoint is made.
+type moment struct {
+	// start is true if the agent's tools have not used the sandbox since its work began: they wait for the checkpoint.
+	start bool
+	// always is true if the checkpoint is due even while the agent is working.
+	always bool
+}
+
+// between reports whether what changed since an earlier time is not the agent's.
+func (m moment) between(st session.State, since time.Time) bool {
+	ran := st.Ran
+	if m.start {
+		ran = st.RanBefore
+		if !st.InTurn {
+			ran = st.Ran
+		}
+	}
+	for _, c := range st.Open {
+		if !m.start || c.Number < st.Claim { // it may have run already
+			return false
+		}
+	}
+	return since.After(ran)
+}
+
+// checkpointNow makes a checkpoint in the background.
+func (k *Keeper) checkpointNow(p *place, m moment) {
 	if _, ok := k.Driver.(sandbox.Checkpointer); !ok {
 		return
 	}
@@ -94,12 +121,12 @@ func (k *Keeper) checkpointNow(p *place, anyTime bool) {
 	if k.closed || p.saved.off || p.saved.done != nil {
 		return
 	}
-	p.saved.used, p.saved.done = false, make(chan struct{})
-	k.tasks.Go(func() { k.checkpoint(p, anyTime) })
+	p.saved.used, p.saved.passed, p.saved.done = false, false, make(chan struct{})
+	k.tasks.Go(func() { k.checkpoint(p, m) })
 }
 
-// checkpoint makes one checkpoint. Unless it is due at any time, it is left to the end of the turn once the model has answered.
-func (k *Keeper) checkpoint(p *place, anyTime bool) {
+// checkpoint makes one checkpoint, unless it is left to the end of the turn.
+func (k *Keeper) checkpoint(p *place, m moment) {
 	due, err := true, error(nil)
 	defer func() {
 		k.mu.Lock()
@@ -121,10 +148,10 @@ func (k *Keeper) checkpoint(p *place, anyTime bool) {
 	if err != nil || st.Deleted {
 		return
 	}
-	if due = anyTime || !st.InTurn || st.Paused || st.Answer < st.Began; !due {
+	if due = m.always || !st.InTurn || st.Paused || st.Answer < st.Began; !due {
 		return
 	}
-	if _, err = k.save(ctx, st); err != nil && k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, session.ErrDeleted) {
+	if _, err = k.save(ctx, st, m); err != nil && k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, session.ErrDeleted) {
 		k.Logger.Warn("cannot make a checkpoint of a workspace", "session", p.id, "error", err)
 	}
 	if errors.Is(err, sandbox.ErrTooBig) {
@@ -133,7 +160,7 @@ func (k *Keeper) checkpoint(p *place, anyTime bool) {
 }
 
 // save makes a checkpoint and records it if something changed. It returns its number.
-func (k *Keeper) save(ctx context.Context, st session.State) (int, error) {
+func (k *Keeper) save(ctx context.Context, st session.State, m moment) (int, error) {
 	h, err := k.handle(st)
 	if err != nil {
 		return 0, err
@@ -142,9 +169,11 @@ func (k *Keeper) save(ctx context.Context, st session.State) (int, error) {
 	if err != nil || c.Number <= max(st.Checkpoint, 1) && c.Changed == 0 {
 		return c.Number, err
 	}
-	// If all tool calls were over when the last recorded checkpoint was known to have the current files, the changes since are
-	// not the agent's.
-	between := c.Previous > 0 && c.Previous <= max(st.Checkpoint, 1) && c.Verified.After(st.Ran) && len(st.Open) == 0
+	k.mu.Lock()
+	passed := k.places[st.ID] != nil && k.places[st.ID].saved.passed
+	k.mu.Unlock()
+	// If no tool ran since the files were known to be those of the last recorded checkpoint, the changes are not the agent's.
+	between := c.Previous > 0 && c.Previous <= max(st.Checkpoint, 1) && !passed && m.between(st, c.Verified)
 	_, err = k.Sessions.Update(ctx, st.ID, func(s session.State) ([]session.Payload, error) {
 		return s.Checkpointed(session.Checkpointed{Checkpoint: c.Number, UpTo: st.Last, Files: c.Files, Changed: c.Changed, LeftOut: c.LeftOut, BetweenTurns: between, Bytes: c.Bytes})
 	})
@@ -165,6 +194,9 @@ func (k *Keeper) awaitCheckpoint(ctx context.Context, p *place) error {
 	select {
 	case <-done:
 	case <-wait.C:
+		k.mu.Lock()
+		p.saved.passed = p.saved.done != nil
+		k.mu.Unlock()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -225,7 +257,7 @@ func (k *Keeper) filesAt(ctx context.Context, f Files) (sandbox.CheckpointOf, er
 	if f.Checkpoint == 0 {
 		st, err := k.Sessions.Load(ctx, f.ID)
 		if err == nil {
-			f.Checkpoint, err = k.save(ctx, st)
+			f.Checkpoint, err = k.save(ctx, st, moment{})
 		}
 		if errors.Is(err, sandbox.ErrGone) {
 			return sandbox.CheckpointOf{}, ErrNone

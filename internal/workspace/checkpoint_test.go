@@ -27,7 +27,7 @@ func (r *rig) turn(name, text string, changes bool) {
 	})
 	r.run(name, text)
 	r.update(func(s session.State) ([]session.Payload, error) {
-		return []session.Payload{session.ToolReturned{ID: name}}, nil
+		return []session.Payload{session.ToolReturned{ID: name, Cause: s.Open[0].Number}}, nil
 	})
 	if n := len(r.checkpoints()); n > before+1 { // one of the beginning is possible
 		r.t.Errorf("%d checkpoints before the end of the turn", n-before)

@@ -285,6 +285,9 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	if st.Up && (silent || was.Boot != "" && was.Boot != now.Boot) {
 		box.Restarted()
 	}
+	k.mu.Lock()
+	first := p.since == 0 // otherwise tools may have used the sandbox that ended
+	k.mu.Unlock()
 	// It is kept before it is ready: its size is watched, and a stop ends it.
 	k.keep(p, box, now, st.Last, spec.Limits.OrDefault(), told.any())
 	k.keepOpen(p, spec)
@@ -294,7 +297,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	if err := k.record(ctx, st, was, now); err != nil {
 		return nil, err
 	}
-	k.checkpointNow(p, true)
+	k.checkpointNow(p, moment{start: first, always: true})
 	return box, nil
 }
 

@@ -60,7 +60,7 @@ func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 	}
 	st, err := k.Sessions.Load(ctx, r.ID)
 	if err == nil {
-		_, err = k.save(ctx, st) // what changed since the last turn must not be taken for the agent's later
+		_, err = k.save(ctx, st, moment{}) // what changed since the last turn must not be taken for the agent's later
 	}
 	if errors.Is(err, sandbox.ErrGone) {
 		return ErrNone

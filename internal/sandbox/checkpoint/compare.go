@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"deckhand/internal/sandbox/checkpoint/lines"
 )
@@ -94,7 +92,7 @@ func (c *comparison) renamed(changes []change) []change {
 	}
 	for i, x := range changes {
 		switch {
-		case inGit(x.path()):
+		case ofGit(x.path()):
 		case x.to == nil && x.from.kind == file:
 			old, gone = append(old, i), append(gone, describe(c.from, x.from))
 		case x.from == nil && x.to.kind == file:
@@ -136,7 +134,7 @@ func (c *comparison) change(x change) Change {
 	if x.from != nil && x.from.path != d.Path {
 		d.Status, d.From = 'R', x.from.path
 	}
-	if inGit(d.Path) {
+	if ofGit(d.Path) {
 		return d
 	}
 	before, ok := c.text(c.from, x.from)
@@ -148,8 +146,11 @@ func (c *comparison) change(x change) Change {
 	return d
 }
 
-// inGit reports whether a path is in a .git folder.
-func inGit(p string) bool { return slices.Contains(strings.Split(p, "/"), ".git") }
+// ofGit reports whether a path is in a .git folder.
+func ofGit(p string) bool {
+	git, _ := inGit(p)
+	return git != ""
+}
 
 // Content returns the content of a file in a checkpoint, or the target of a link; found is false if there is none. It is
 // truncated to most bytes.

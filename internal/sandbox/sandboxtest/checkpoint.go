@@ -15,6 +15,7 @@ var checkpointTests = []test[Options]{
 	{name: "CheckpointsOfAHostileWorkspace", run: hostileCheckpoints},
 	{name: "CheckpointsOfACopy", run: copiedCheckpoints},
 	{name: "RestoreIsKnownUntilRecorded", run: unrecorded},
+	{name: "RestoreKeepsOwnChanges", run: ownChanges},
 }
 
 // keeping starts a sandbox of a driver that keeps checkpoints; false if it does not.
@@ -192,4 +193,49 @@ func unrecorded(t *testing.T, o Options) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	same(t, "restored", b.ok(t, "cat a"), "one")
+}
+
+// ownChanges: what others changed between and after spans stays, and they are asked about files that both changed.
+func ownChanges(t *testing.T, o Options) {
+	b, c, ok := keeping(t, o)
+	if !ok {
+		return
+	}
+	b.ok(t, "echo 0 > agents; echo 0 > mine; echo 0 > both; mkdir -p r/.git/refs r/.git/objects; echo 0 > r/.git/HEAD; echo 0 > r/.git/refs/main")
+	start := take(t, c, b.handle)
+	b.ok(t, "echo 1 > agents; echo 1 > both; mkdir new; echo 1 > new/agents; echo 1 > r/.git/index")
+	one := take(t, c, b.handle)
+	if one.Previous != start.Number || one.Verified.IsZero() {
+		t.Errorf("%+v after %+v", one, start)
+	}
+	b.ok(t, "echo user > mine; echo user > new/mine; echo user > r/.git/refs/main")
+	between := take(t, c, b.handle)
+	b.ok(t, "echo 2 > agents")
+	two := take(t, c, b.handle)
+	b.ok(t, "echo user > both")
+	spans := []sandbox.Span{{From: start.Number, To: one.Number}, {From: between.Number, To: two.Number}}
+	undo := func(own sandbox.Own, spans ...sandbox.Span) sandbox.Restored {
+		t.Helper()
+		got, err := c.Restore(within(t), b.handle, sandbox.RestoreParams{Spans: spans, Own: own, Note: []byte("note")})
+		must(t, err)
+		return got
+	}
+	const all = "cat agents mine both r/.git/refs/main; find new -type f | sort"
+	before := b.ok(t, all)
+	got := undo(sandbox.RefuseOwn, spans...)
+	same(t, "changed by both", fmt.Sprint(got.Own), "{[both] [] 1}")
+	same(t, "refused", b.ok(t, all), before)
+	got = undo(sandbox.KeepOwn, spans...)
+	same(t, "kept", b.ok(t, all), "0\nuser\nuser\nuser\nnew/mine")
+	same(t, "changed", fmt.Sprint(got.Changed, got.Git, got.Target > got.Before.Number), "2 false true")
+	undo(sandbox.RefuseOwn, sandbox.Span{From: got.Before.Number, To: got.Target})
+	same(t, "undone", b.ok(t, all), before)
+	got = undo(sandbox.OverwriteOwn, spans...)
+	same(t, "overwritten", b.ok(t, all), "0\nuser\n0\nuser\nnew/mine")
+	list, err := driver(t, o, nil).(sandbox.Checkpointer).Unrecorded(within(t))
+	must(t, err)
+	if len(list) != 1 || list[0].Target != got.Target || list[0].Before.Number != got.Before.Number || list[0].Changed != 3 {
+		t.Errorf("%+v", list)
+	}
+	must(t, c.Recorded(within(t), b.handle))
 }

@@ -31,6 +31,12 @@ export interface Comparing {
 /** States in which the agent works. */
 export const working = new Set(["running", "loading", "user_confirmed", "user_rejected"]);
 
+/** Files that both the agent and the user changed, and the user's choice; undefined is Cancel. */
+export interface Conflict {
+  files: routes.RestoreConflict;
+  choose(own: "keep" | "overwrite" | undefined): void;
+}
+
 export class OpenConversation {
   log = new Log();
   info = $state.raw<routes.Conversation | undefined>();
@@ -63,6 +69,8 @@ export class OpenConversation {
   putBack = "";
   /** The comparison in the compare view; undefined while it is closed. */
   comparing = $state.raw<Comparing | undefined>();
+  /** The question what to do with files that a restore would overwrite. */
+  conflict = $state.raw<Conflict | undefined>();
   /** Attachments of the next message. They are here because on a small screen a look at the workspace removes the form. */
   pictures = $state.raw<{ name: string; url: string }[]>([]);
   files = $state.raw<File[]>([]);

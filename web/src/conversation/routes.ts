@@ -129,14 +129,20 @@ export interface Restoring {
   conversation: boolean;
 }
 
-/** restore restores the files, the conversation, or both to their state after an event. */
-export const restore = (id: string, event_id: number, what: Restoring) =>
-  data(api.POST("/api/conversations/{conversation_id}/restore", { params: keyed(id), body: { event_id, ...what } }));
+/** What to do with files that the user changed too. */
+export type Own = "refuse" | "keep" | "overwrite";
+export type RestoreConflict = Schemas["RestoreConflict"];
+
+/** restore undoes the agent's changes to files after an event, hides the later conversation, or both. */
+export const restore = (id: string, event_id: number, what: Restoring, own_changes: Own) =>
+  data(api.POST("/api/conversations/{conversation_id}/restore", { params: keyed(id), body: { event_id, ...what, own_changes } }));
 
 export const checkpoints = (id: string) => data(api.GET("/api/conversations/{conversation_id}/checkpoints", { params: path(id) }));
 
-export const undoRestore = (id: string) => data(api.POST("/api/conversations/{conversation_id}/restore/undo", { params: keyed(id) }));
-export const redoRestore = (id: string) => data(api.POST("/api/conversations/{conversation_id}/restore/redo", { params: keyed(id) }));
+export const undoRestore = (id: string, own_changes: Own) =>
+  data(api.POST("/api/conversations/{conversation_id}/restore/undo", { params: keyed(id), body: { own_changes } }));
+export const redoRestore = (id: string, own_changes: Own) =>
+  data(api.POST("/api/conversations/{conversation_id}/restore/redo", { params: keyed(id), body: { own_changes } }));
 
 /** fork copies the conversation up to an event, null is all of it, with the files of then or of now. */
 export const fork = (id: string, event: number | null, then = false) =>

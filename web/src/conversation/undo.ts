@@ -14,7 +14,8 @@ export async function restoreTo(conversation: OpenConversation, messages: Item[]
   const [first] = messages;
   if (!first) return;
   await conversation.attempt(async () => {
-    const done = await routes.restore(conversation.id, first.id - 1, what);
+    const done = await asking(conversation, (own) => routes.restore(conversation.id, first.id - 1, what, own));
+    if (!done) return;
     if (!what.conversation) toasts.say(t("conversation.restored-files"), "good"); // otherwise the feed shows a notice
     if (done.kept?.length) toasts.say(t("conversation.restored-kept", { names: done.kept.join(", ") }), "bad");
     if (what.conversation && conversation.draft.trim() === "") {
@@ -27,10 +28,26 @@ export async function restoreTo(conversation: OpenConversation, messages: Item[]
 /** takeRestoreBack undoes the last restore, or redoes the last undone one. */
 export async function takeRestoreBack(conversation: OpenConversation, redo: boolean): Promise<void> {
   await conversation.attempt(async () => {
-    await (redo ? routes.redoRestore : routes.undoRestore)(conversation.id);
+    const take = redo ? routes.redoRestore : routes.undoRestore;
+    const done = await asking(conversation, (own) => take(conversation.id, own));
+    if (!done) return;
+    if (done.kept?.length) toasts.say(t("conversation.restored-kept", { names: done.kept.join(", ") }), "bad");
     // Remove the text that the restore put into the message box, because the history has it again.
     if (!redo && conversation.draft === conversation.putBack) conversation.draft = "";
   });
+}
+
+/** asking restores. If the user changed some of the files too, it asks what to do with them; undefined if the user cancels. */
+async function asking<T>(conversation: OpenConversation, restore: (own: routes.Own) => Promise<T>): Promise<T | undefined> {
+  try {
+    return await restore("refuse");
+  } catch (err) {
+    if (!(err instanceof ApiError) || err.code !== "CONVERSATION$RESTORE_CONFLICT") throw err;
+    const files = err.body as routes.RestoreConflict;
+    const own = await new Promise<routes.Own | undefined>((choose) => (conversation.conflict = { files, choose }));
+    conversation.conflict = undefined;
+    return own && (await restore(own));
+  }
 }
 
 /** undoTurn restores files and conversation to before the last turn. */

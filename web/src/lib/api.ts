@@ -22,6 +22,8 @@ export class ApiError extends Error {
     readonly code: string,
     readonly fields: FieldError[],
     readonly requestId: string,
+    /** The body of the response. */
+    readonly body?: unknown,
   ) {
     super(message);
   }
@@ -55,6 +57,7 @@ export function toError(answer: Response, body: unknown): ApiError {
     String(b.msg_id ?? ""),
     fields,
     answer.headers.get("X-Request-Id") ?? "",
+    body,
   );
 }
 
