@@ -94,8 +94,8 @@ type point struct {
 	from int
 }
 
-// filesAt finds the state of the files after an event: the last one before it, what was restored since, or a later one if no
-// tool ran in between.
+// filesAt finds the state of the files after an event: the last one before it, what was restored since, or the one of a later
+// checkpoint of the agent's changes if no tool ran in between.
 func (s *Service) filesAt(ctx context.Context, id session.ID, event int64) (files, error) {
 	f := files{at: -1}
 	now := 1                    // before the first checkpoint, the state in which the workspace was made
@@ -104,10 +104,10 @@ func (s *Service) filesAt(ctx context.Context, id session.ID, event int64) (file
 		if err != nil {
 			return f, err
 		}
-		p := point{number: e.Number}
+		p, own := point{number: e.Number}, false
 		switch x := e.Payload.(type) {
 		case session.Checkpointed:
-			if p.event, p.checkpoint = x.UpTo, x.Checkpoint; !x.BetweenTurns {
+			if p.event, p.checkpoint, own = x.UpTo, x.Checkpoint, x.BetweenTurns; !own {
 				p.from = now
 			}
 		case session.Restored:
@@ -127,7 +127,7 @@ func (s *Service) filesAt(ctx context.Context, id session.ID, event int64) (file
 		}
 		now = p.checkpoint
 		f.points = append(f.points, p)
-		if (p.event <= event || p.event < ran) && (f.at < 0 || p.event >= f.points[f.at].event) {
+		if (p.event <= event || p.event < ran && !own) && (f.at < 0 || p.event >= f.points[f.at].event) {
 			f.at = len(f.points) - 1
 		}
 	}

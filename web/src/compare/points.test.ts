@@ -2,7 +2,15 @@ import { expect, it } from "vitest";
 
 import { points } from "./points";
 
-const at = (event_id: number) => ({ event_id, time: "2026-01-02T15:04:05Z", files: 1, changed: 1, left_out: 0, bytes: 1 });
+const at = (event_id: number, between_turns = false) => ({
+  event_id,
+  time: "2026-01-02T15:04:05Z",
+  files: 1,
+  changed: 1,
+  left_out: 0,
+  bytes: 1,
+  between_turns,
+});
 const messages = [
   { id: 2, text: "Write it\nnow" },
   { id: 10, text: "Mend it" },
@@ -23,4 +31,13 @@ it("offers the point that is looked at", () => {
 
 it("names a turn by its time if its message is not loaded", () => {
   expect(points([at(8)], [], 0)[1]!.name).toMatch(/^After the turn at .*26/);
+});
+
+it("names the files that others changed between turns by the next message", () => {
+  expect(points([at(8), at(9, true), at(16)], messages, 0).map((p) => p.name)).toEqual([
+    "Now",
+    "After “Mend it”",
+    "Before “Mend it”",
+    "After “Write it…”",
+  ]);
 });

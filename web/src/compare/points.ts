@@ -16,9 +16,12 @@ export interface Message {
 
 const time = (at: string) => new Date(at).toLocaleString(language.code, { dateStyle: "short", timeStyle: "short" });
 
-/** points returns the points in time to choose from, newest first: now, the end of each turn that changed files, and the selected one. */
+/** points returns the points in time to choose from, newest first: now, the end of each turn that changed files, the start of each
+ * turn before which others changed files, and the selected one. */
 export function points(list: Checkpoint[], messages: Message[], looked: number): Point[] {
-  const out = list.toReversed().map(({ event_id: event, time: at }): Point => {
+  const out = list.toReversed().map(({ event_id: event, time: at, between_turns: between }): Point => {
+    const next = between && messages.find((m) => m.id > event);
+    if (next) return { event, name: t("compare.before", { message: firstLine(next.text, 40) }) };
     const said = messages.findLast((m) => m.id <= event);
     return {
       event,
