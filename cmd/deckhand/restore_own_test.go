@@ -235,7 +235,7 @@ func TestUndoInAFolder(t *testing.T) {
 	s.expect("all changed")
 	s.shows("> Describe a task")
 	s.enter("/undo")
-	s.shows("restored 2 files")
+	s.shows("restored 2 files", "> $ echo 2")
 	has("undone", map[string]string{"agents": "1\n", "both": "0", "mine": "user"})
 	if log := git("log", "--format=%s"); log != "my own\nfirst" {
 		t.Errorf("the user's commit: %s", log)
@@ -244,6 +244,17 @@ func TestUndoInAFolder(t *testing.T) {
 	s.enter("/redo")
 	s.shows("undid the restore of 2 files")
 	has("redone", map[string]string{"agents": "2\n", "both": "2\n", "mine": "user"})
+	other := d.session(100, 30, "--sandbox", "local", "--yes")
+	other.shows("Describe a task")
+	other.enter("$ echo bus' 'y; while [ ! -e go ]; do sleep 0.1; done; rm go; echo fre' 'e")
+	other.expect("bus y")
+	s.enter("/undo")
+	s.shows("is working in")
+	write("go", "")
+	other.expect("fre e")
+	other.shows("> Describe a task")
+	other.press(ctrlD)
+	other.ends(cli.ExitDone)
 	write("both", "user")
 	s.enter("/undo")
 	s.shows("you changed these files too: both", "❯ Keep my versions", "Restore these files too")
@@ -253,7 +264,7 @@ func TestUndoInAFolder(t *testing.T) {
 	s.enter("/undo")
 	s.shows("❯ Keep my versions")
 	s.press("\r")
-	s.shows("restored 1 file and the conversation")
+	s.shows("restored 1 file and the conversation", "> $ echo 2")
 	has("kept", map[string]string{"agents": "1\n", "both": "user", "mine": "user"})
 	s.press(ctrlC)
 	s.press(ctrlD)
@@ -272,8 +283,42 @@ func TestUndoInAFolder(t *testing.T) {
 	plain.enter("/undo nonsense")
 	plain.expect("use keep or overwrite")
 	plain.enter("/undo overwrite")
-	plain.expect("restored 1 file")
+	plain.expect("the message was:")
 	has("overwritten", map[string]string{"agents": "1\n", "both": "user", "mine": "user"})
 	plain.press(ctrlD)
 	plain.ends(cli.ExitDone)
+}
+
+// Files of an attempt are not restored while its tests run: the result would be that of a mix.
+func TestRestoreWhileTestsRun(t *testing.T) {
+	t.Parallel()
+	needsCopies(t)
+	l := newLab(t, forkConfig)
+	p := l.person(t, "forker", obeys, `"max_budget_per_task":5`)
+	t.Cleanup(p.dropAll)
+	id := p.create(attemptsRepository)
+	p.follow(id, 0, agentIs("awaiting_user_input"))
+	in := api.StartAttempts{Task: "$ echo new > more", Attempts: []api.AttemptSpec{{}, {}}, TestCommand: api.Some("while [ ! -e go ]; do sleep 0.1; done")}
+	if _, err := p.client.StartAttempts(t.Context(), id, "", in); err != nil {
+		t.Fatal(err)
+	}
+	list := p.attempted(p.client, id, "running tests", func(list []api.Attempt) bool {
+		return len(list) == 2 && list[0].Test != nil && list[0].Test.State == "running"
+	})
+	one := list[0].ConversationID
+	said := p.messages(one)
+	back := api.RestoreConversation{EventID: said[len(said)-1] - 1}
+	p.box.until("the restore is refused", func() bool {
+		_, err := p.client.Restore(t.Context(), one, back)
+		return statusOf(err) == 409 && strings.Contains(err.Error(), "tests of this attempt are running")
+	})
+	for _, a := range list {
+		if _, err := p.client.SaveFile(t.Context(), a.ConversationID, "go", "on", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.attempted(p.client, id, "test results", tested(2))
+	if r, err := p.client.Restore(t.Context(), one, back); err != nil || r.Changed != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
 }

@@ -198,6 +198,51 @@ await play({
     await clean(there);
   },
 
+  async "files that the user changed too are not restored without a question"() {
+    await settle("rosa");
+    const there = await enter("rosa", { expected: [/status of 409/] });
+    const { page } = there;
+    const id = await begin("rosa", "$ echo first > kept; echo fi' 'rst");
+    await page.goto(`conversations/${id}`);
+    await shown(page, "fi rst");
+    await state(page, "Done");
+    await field(page).fill("$ echo second > kept; echo sec' 'ond");
+    await page.keyboard.press("Enter");
+    await shown(page, "sec ond");
+    await state(page, "Done");
+    const main = page.locator("#main");
+    const message = (text) => page.getByRole("article").filter({ has: page.getByRole("heading", { name: "You" }), hasText: text });
+    const kept = async () => (await call("rosa", "GET", `/api/conversations/${id}/select-file?file=kept`)).code.trim();
+    const checkpoints = async () => (await call("rosa", "GET", `/api/conversations/${id}/checkpoints`)).checkpoints.length;
+    for (let i = 0; i < 600 && (await checkpoints()) < 2; i++) await new Promise((go) => setTimeout(go, 50));
+    const { etag } = await call("rosa", "GET", `/api/conversations/${id}/select-file?file=kept`);
+    await call("rosa", "PUT", `/api/conversations/${id}/file`, { path: "kept", content: "mine", etag });
+    const undo = async () => {
+      await field(page).fill("/undo");
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("Enter");
+      await page.getByRole("dialog", { name: "Files changed by you and the agent" }).getByText("kept", { exact: true }).waitFor();
+    };
+    const dialog = page.getByRole("dialog");
+    await undo();
+    await look(there, "restore-conflict", threeWidths);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
+    expect((await kept()) === "mine", `cancelled: ${await kept()}`);
+    await undo();
+    await page.keyboard.press("Enter"); // the safe choice has the focus
+    await page.getByText(/Restored to before “\$ echo second/).waitFor();
+    expect((await kept()) === "mine", `kept: ${await kept()}`);
+    await main.getByRole("button", { name: "Undo", exact: true }).click();
+    await message("echo second").waitFor();
+    await undo();
+    await page.getByRole("button", { name: "Restore these too" }).click();
+    await page.getByText(/Restored to before “\$ echo second/).waitFor();
+    expect((await kept()) === "first", `overwritten: ${await kept()}`);
+    await clean(there);
+  },
+
   async "turns are undone and redone, with and without file changes"() {
     await settle("rosa");
     const there = await enter("rosa");

@@ -49,7 +49,7 @@ func Conflict(err error) *api.RestoreConflict {
 
 // OwnText says what can be done about a conflict.
 func OwnText(c *api.RestoreConflict, command string) string {
-	return c.Message + " Type /" + command + " keep to keep your versions, or /" + command + " overwrite to restore them too."
+	return strings.TrimSuffix(c.Message, " Keep your versions, or restore them too.") + " Type /" + command + " keep to keep your versions, or /" + command + " overwrite to restore them too."
 }
 
 // CheckOwn refuses an argument of /undo and /redo that is not a choice.
