@@ -203,9 +203,11 @@ type Restore struct {
 	Event  int64
 	// Files restores the files of the workspace, Conversation what the model sees of the conversation.
 	Files, Conversation bool
-	// Own is what happens to files that the user changed too.
-	Own workspace.Own
+	Own                 Own
 }
+
+// Own is what a restore does with files that the user changed too.
+type Own = workspace.Own
 
 // Done is the result of a restore.
 type Done struct {

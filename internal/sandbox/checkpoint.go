@@ -30,6 +30,9 @@ type Checkpointer interface {
 	CheckpointFile(ctx context.Context, c CheckpointOf, path string, most int64) (content []byte, found bool, err error)
 }
 
+// Bare is a Driver without sandboxes: users can change the files of its workspaces with any program.
+type Bare interface{ Bare() }
+
 // ErrNoCheckpoint means that there is no such checkpoint: it was never made, or dropped because it was old.
 var ErrNoCheckpoint = rpc.ErrNoCheckpoint
 

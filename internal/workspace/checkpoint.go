@@ -50,7 +50,8 @@ type saving struct {
 func (k *Keeper) keepOpen(p *place, spec sandbox.Spec) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	p.saved.open = spec.Folder != "" || k.Name == "host"
+	_, bare := k.Driver.(sandbox.Bare)
+	p.saved.open = bare || spec.Folder != ""
 }
 
 // SameFolder reports whether two sessions work in the same folder of this machine.

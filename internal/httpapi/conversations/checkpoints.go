@@ -13,7 +13,6 @@ import (
 	usecase "deckhand/internal/conversation"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
-	"deckhand/internal/workspace"
 )
 
 const (
@@ -47,11 +46,11 @@ func (d *Handlers) redoRestore(ctx context.Context, c *rest.Call, p rest.InConve
 }
 
 // own translates own_changes.
-func own(s string) workspace.Own {
+func own(s string) usecase.Own {
 	if s == api.OwnRefuse {
 		return ""
 	}
-	return workspace.Own(s)
+	return usecase.Own(s)
 }
 
 // restores documents that a route can refuse to restore files that the user changed too.

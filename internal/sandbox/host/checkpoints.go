@@ -14,6 +14,9 @@ import (
 
 var _ sandbox.Checkpointer = (*Driver)(nil)
 
+// Bare implements sandbox.Bare.
+func (*Driver) Bare() {}
+
 // places implements checkpoint.Driver.
 type places struct{ *Driver }
 
