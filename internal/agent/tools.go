@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -122,14 +123,14 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 	}
 	ctx, stop := l.whileOpen(ctx, w, open.ID)
 	defer stop()
-	show := l.live(w.id, open.ID, p)
+	show := l.live(w.id, open.ID, p.Masker.Following)
 	c := tool.Call{ID: callID(open), Number: open.Number, Again: again, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Previous: said.previous[open.Name], Live: show}
 	var err error
 	for i := range attempts {
 		var done tool.Result
 		var entered bool
 		if done, entered, err = l.inSandbox(ctx, w, p, st, t, c); err == nil {
-			r.Outcome, r.Output, r.Images, r.Ends = outcome(done), p.mask(done.Text), done.Images, done.Ends && !done.Failed
+			r.Outcome, r.Output, r.Images, r.Ends = outcome(done), p.Masker.Part(done.Text, done.Follows, done.Continues), done.Images, done.Ends && !done.Failed
 			if details := p.Masker.JSON(done.Details, secret.Inner); json.Valid(details) {
 				r.Details = details
 			}
@@ -313,8 +314,8 @@ func (l *Loop) while(ctx context.Context, w *worker, wanted func(session.State) 
 // live passes output on as it comes: whole characters only, and no secrets. What may be
 // the beginning of one is shown when more is known, at the latest with the result. If the
 // call is interrupted, it is part of what was written.
-func (l *Loop) live(id session.ID, call string, p Profile) func([]byte) {
-	masked := p.Masker.Writer(&characters{show: func(text string) { l.Deltas.Delta(id, call, text) }})
+func (l *Loop) live(id session.ID, call string, mask func(io.Writer) *secret.Writer) func([]byte) {
+	masked := mask(&characters{show: func(text string) { l.Deltas.Delta(id, call, text) }})
 	return func(b []byte) {
 		_, _ = masked.Write(b)
 		if held := masked.Held(); held != "" {

@@ -186,7 +186,7 @@ func (l *Loop) ask(ctx context.Context, w *worker, p Profile, t *transcript, cal
 	l.picture(ctx, t)
 	req := t.request(p, w.offer, w.answer)
 	req.Calling = l.ahead(ctx, w)
-	return l.hear(ctx, p.Model, req, l.live(w.id, call, p))
+	return l.hear(ctx, p.Model, req, l.live(w.id, call, p.Masker.Writer))
 }
 
 // hear listens to an answer until its end, and passes its text on as it comes.

@@ -34,7 +34,7 @@ func (l *Loop) runTyped(ctx context.Context, w *worker, p Profile, st session.St
 	var unavailable *sandbox.Unavailable
 	switch {
 	case err == nil:
-		end.Outcome, end.Output = outcome(done), p.mask(done.Text)
+		end.Outcome, end.Output = outcome(done), p.Masker.Part(done.Text, done.Follows, done.Continues)
 		if details := p.Masker.JSON(done.Details, secret.Inner); json.Valid(details) {
 			end.Details = details
 		}
@@ -67,7 +67,7 @@ func (l *Loop) execTyped(ctx context.Context, w *worker, p Profile, st session.S
 		return len(now.Typed) > 0 && now.Typed[0].Number == typed.Number
 	})
 	defer stop()
-	keep := l.live(w.id, typed.Call(), p) // not streamed; kept when the command is interrupted
+	keep := l.live(w.id, typed.Call(), p.Masker.Following) // not streamed; kept when the command is interrupted
 	c := tool.Call{ID: id, Number: typed.Number, Again: typed.Number <= w.begun, Up: l.up(ctx, st), Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Live: keep}
 	c.Args = typedArgs(typed.Command)
 	if interruptsFirst(typed.Command) {

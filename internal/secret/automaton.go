@@ -17,6 +17,8 @@ type automaton struct {
 	longest []uint32 // the length of the longest string that ends here, 0 for none
 	flags   []uint32 // depth and the bits below
 	branch  map[uint64]uint32
+
+	parts parts
 }
 
 const (
@@ -53,7 +55,7 @@ func newAutomaton(all []string) *automaton {
 
 // size returns the approximate size in bytes.
 func (a *automaton) size() int {
-	return 10<<10 + 13*cap(a.label) + 40*len(a.branch)
+	return 20<<10 + 13*cap(a.label) + 40*len(a.branch) + len(a.parts.text)
 }
 
 func (a *automaton) depth(state uint32) int { return int(a.flags[state] & depthMask) }

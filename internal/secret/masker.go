@@ -101,13 +101,15 @@ func (m *Masker) build() *automaton {
 			forms = append(forms, writtenForms(v)...)
 		}
 		a = newAutomaton(forms)
+		a.parts = newParts(forms)
 	}
 	m.built.Store(a)
 	return a
 }
 
 // String returns s with all secrets masked. Overlapping secrets are masked as one, so
-// that no part of the second remains.
+// that no part of the second remains. Where s was cut, the parts of a secret beside the cut
+// are masked.
 func (m *Masker) String(s string) string {
 	if a := m.automaton(); a != none {
 		return a.mask(s)
@@ -115,15 +117,17 @@ func (m *Masker) String(s string) string {
 	return s
 }
 
-func (a *automaton) mask(s string) string {
+// mask masks what it finds in s, and other parts of s.
+func (a *automaton) mask(s string, more ...span) string {
 	var found scan
 	found.run(a, s, 0)
-	if len(found.spans) == 0 {
+	cuts, _ := a.cuts(s)
+	if len(found.spans)+len(cuts)+len(more) == 0 {
 		return s
 	}
 	out := make([]byte, 0, len(s))
 	at := 0
-	for _, f := range found.spans {
+	for _, f := range joined(slices.Concat(found.spans, cuts, more)...) {
 		out = append(append(out, s[at:f.from]...), Mask...)
 		at = f.to
 	}
@@ -140,12 +144,17 @@ type Writer struct {
 	scan scan
 	held []byte
 	err  error
+	// follows means that the text before the first byte was cut off, and that it may have ended within a secret.
+	follows bool
 }
 
 // Writer returns a masking writer in front of w. Its output, with Held, is what String
 // would return for the whole text, however it is split into writes. Secrets that are
 // added later are masked in text that is written afterwards.
 func (m *Masker) Writer(w io.Writer) *Writer { return &Writer{m: m, w: w} }
+
+// Following returns a masking writer for text that follows other text, as Part does.
+func (m *Masker) Following(w io.Writer) *Writer { return &Writer{m: m, w: w, follows: true} }
 
 // Write writes all of b, or returns the error of the underlying writer.
 func (w *Writer) Write(b []byte) (int, error) {
@@ -160,16 +169,21 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Held returns what is held back, as it is recorded if nothing follows. If it would be
+// Held returns what is held back, as it is recorded if nothing follows. If its end would be
 // masked as a value, it is masked: output that is cut off in a secret must not end with
 // most of it.
 func (w *Writer) Held() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if Weakness(string(w.held)) == "" {
-		return Mask
+	if len(w.held) == 0 {
+		return ""
 	}
 	same := Writer{held: slices.Clone(w.held), scan: scan{spans: slices.Clone(w.scan.spans)}}
+	cuts, _ := w.cuts()
+	if begun := len(w.held) - w.with.depth(w.scan.state); Weakness(string(w.held[begun:])) == "" {
+		cuts = append(cuts, span{begun, len(w.held)})
+	}
+	same.scan.spans = joined(append(same.scan.spans, cuts...)...)
 	return string(same.decided(len(same.held)))
 }
 
@@ -180,11 +194,33 @@ func (w *Writer) take(b []byte) error {
 	}
 	w.held = append(w.held, b...)
 	w.scan.run(w.with, string(w.held), at)
-	safe := len(w.held) - w.with.depth(w.scan.state) // what stands before is decided
+	cuts, known := w.cuts()
+	safe := min(known, len(w.held)-w.with.depth(w.scan.state)) // what stands before is decided
+	if len(cuts) > 0 {
+		w.scan.spans = joined(append(w.scan.spans, cuts...)...)
+	}
+	w.follows = w.follows && safe == 0
 	if out := w.decided(safe); len(out) > 0 {
 		_, w.err = w.w.Write(out)
 	}
 	return w.err
+}
+
+// cuts is that of the automaton for the held text.
+func (w *Writer) cuts() (found []span, safe int) {
+	text := string(w.held)
+	found, safe = w.with.cuts(text)
+	if !w.follows || w.with == none {
+		return found, safe
+	}
+	part, ok, unknown := w.with.after(text, 0, len(text))
+	if ok {
+		found = append(found, part)
+	}
+	if unknown {
+		safe = 0
+	}
+	return found, safe
 }
 
 // decided removes the text before safe from the held text. A span that reaches beyond it

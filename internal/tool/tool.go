@@ -73,6 +73,8 @@ type Result struct {
 	Unknown bool
 	// Ends says that the agent considers its task done.
 	Ends bool
+	// Follows means that the text begins where that of an earlier result ended, Continues that it goes on in a later one.
+	Follows, Continues bool
 	// Details are what a tool says beside its text, for clients.
 	Details json.RawMessage
 }

@@ -76,7 +76,7 @@ func (s *Service) exec(ctx context.Context, a Attempt, st session.State, id stri
 	if !done.Ended.IsZero() && done.Ended.After(done.Started) {
 		begin = time.Now().Add(-done.Ended.Sub(done.Started))
 	}
-	r.Exit, r.Output = done.Exit, tail(masker.String(done.Output))
+	r.Exit, r.Output = done.Exit, tail(masker.Part(done.Output, done.Previous, done.Wait != ""))
 	switch {
 	case done.Lost:
 		r.Exit, r.Problem = -1, "The sandbox stopped while the tests were running."

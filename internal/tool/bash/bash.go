@@ -88,7 +88,7 @@ func failed(format string, a ...any) tool.Result {
 func result(r sandbox.Result, box *sandbox.Sandbox) tool.Result {
 	info := box.Info()
 	d := form.RunDetails{ExitCode: &r.Exit, PID: &r.PID, Username: info.User, Hostname: info.Host, WorkingDir: r.Dir}
-	out := tool.Result{Text: r.Output}
+	out := tool.Result{Text: r.Output, Follows: r.Previous, Continues: r.Wait != ""}
 	if box.TellRestart() && !r.Lost {
 		d.Prefix = "[The sandbox ended by itself and was restarted before this command. Variables and background processes are lost; files are kept.]\n"
 	}

@@ -38,7 +38,11 @@ func (t *tail) String() string {
 // lastWords are the last few lines, for an error message.
 func (t *tail) lastWords() string {
 	const lines, bytes = 10, 2000
-	s := clip.End(strings.TrimSpace(t.String()), bytes)
+	text := strings.TrimSpace(t.String())
+	s := clip.End(text, bytes)
+	if s != text {
+		s = "…" + s // the server masks what is left of a secret at a cut
+	}
 	all := strings.Split(s, "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
