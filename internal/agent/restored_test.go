@@ -5,16 +5,24 @@ import (
 	"testing"
 
 	"deckhand/internal/session"
+	"deckhand/internal/session/memlog"
 )
 
 // A restored conversation ends at its point for the model, until that is undone.
 func TestRestoredConversation(t *testing.T) {
 	t.Parallel()
-	tr := newTranscript("c1")
+	tr, log := newTranscript("c1"), memlog.New()
 	number := int64(0)
 	add := func(p session.Payload) int64 {
+		t.Helper()
 		number++
-		tr.add(session.Event{Number: number, Payload: p})
+		row := session.Row{ID: "c1", Owner: "ada", Last: number}
+		if err := log.Append(t.Context(), session.Batch{ID: "c1", After: number - 1, Events: []session.Event{{Number: number, Payload: p}}, Row: row}); err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.advance(t.Context(), log, session.State{ID: "c1", Last: number}); err != nil {
+			t.Fatal(err)
+		}
 		return number
 	}
 	seen := func() string {
@@ -50,4 +58,23 @@ func TestRestoredConversation(t *testing.T) {
 	check("redone", "one,answer1,[From")
 	add(session.UserSaid{Text: "four"})
 	check("at last", "one,answer1,[From,four")
+
+	// What was summarised after a point is there again as it was.
+	point = add(session.ModelAnswered{Text: "answer4"})
+	add(session.UserSaid{Text: "five"})
+	add(session.Condensed{From: 3, To: number, Summary: "of-five"})
+	check("condensed", "one,[From")
+	add(session.Restored{Action: session.RestorePoint, Point: point, Conversation: true})
+	check("before the summary", "one,answer1,[From,four,answer4,[From")
+	add(session.Restored{Action: session.RestoreUndo, Point: point, Conversation: true})
+	check("the summary again", "one,[From")
+
+	// A call whose result is not seen has one all the same, a withdrawn message stays withdrawn.
+	add(session.UserSaid{Text: "six"})
+	gone := add(session.UserSaid{Text: "gone"})
+	point = add(session.ModelAnswered{ToolCalls: []session.ToolCall{{ID: "a", Name: "say"}}})
+	add(session.Withdrawn{Messages: []int64{gone}})
+	add(session.ToolReturned{ID: "a", Name: "say", Output: "said"})
+	add(session.Restored{Action: session.RestorePoint, Point: point, Conversation: true})
+	check("within a step", "one,[From,six,,This,[From")
 }

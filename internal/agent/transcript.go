@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"deckhand/internal/agent/path"
+	"deckhand/internal/agent/result"
 	"deckhand/internal/agent/summary"
-	"deckhand/internal/clip"
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
 )
@@ -48,8 +49,11 @@ type transcript struct {
 	// previous are the details of each tool's last good result.
 	previous map[string]json.RawMessage
 	repeats  loopDetector
-	// hidden are the messages behind points to which the conversation was restored, the newest at the end.
-	hidden [][]entry
+	// path is what of the log the model sees; turned means that it must be read again.
+	path   path.Path
+	turned bool
+	// folder is where the shell stands, also after what the model does not see; see result.Folder.
+	folder string
 }
 
 // entry is a message with the number of its event.
@@ -90,8 +94,13 @@ func (t *transcript) advance(ctx context.Context, log session.Log, st session.St
 		if err != nil {
 			return err
 		}
-		t.add(e)
-		t.upTo = e.Number
+		t.upTo, t.turned, t.folder = e.Number, t.path.Add(e) || t.turned, result.Folder(e.Payload, t.folder)
+		if !t.turned {
+			t.add(e)
+		}
+	}
+	if t.turned {
+		return t.reread(ctx, log)
 	}
 	return nil
 }
@@ -127,7 +136,7 @@ func (t *transcript) add(e session.Event) {
 		}
 	case session.CommandEnded:
 		text := "[The user ran this command in the shell, without asking you for anything]\n$ " + p.Command + "\n" +
-			resultText(session.ToolReturned{Output: p.Output, Details: p.Details})
+			result.Text(session.ToolReturned{Output: p.Output, Details: p.Details})
 		t.tell(entry{Message: llm.Message{Role: llm.User, Text: text, Aside: true}, number: e.Number, context: true})
 	case session.ModelFailed:
 		t.settle()
@@ -202,7 +211,7 @@ func (t *transcript) returned(number int64, p session.ToolReturned) {
 		t.previous[p.Name] = p.Details
 	}
 	t.repeats.did(p)
-	text := resultText(p)
+	text := result.Text(p)
 	if args, ok := t.edited[p.ID]; ok {
 		text = "[The user changed the arguments of this call to " + string(args) + "]\n" + text
 		delete(t.edited, p.ID)
@@ -232,28 +241,6 @@ func (t *transcript) nameOf(call string) string {
 		}
 	}
 	return ""
-}
-
-// maxResult is how many bytes of a result the model is shown.
-const maxResult = 30_000
-
-// resultText is a result as the model sees it: the tool's words around the
-// output, and where the shell stands.
-func resultText(p session.ToolReturned) string {
-	var d struct {
-		Prefix     string `json:"prefix"`
-		Suffix     string `json:"suffix"`
-		WorkingDir string `json:"working_dir"`
-	}
-	_ = json.Unmarshal(p.Details, &d)
-	text := d.Prefix + clip.Middle(p.Output, maxResult) + d.Suffix
-	if d.WorkingDir != "" {
-		text += "\n[Current working directory: " + d.WorkingDir + "]"
-	}
-	if strings.TrimSpace(text) == "" {
-		text = "[no output]"
-	}
-	return text
 }
 
 // attach puts what was recalled before the message it was recalled for.
