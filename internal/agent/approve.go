@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"deckhand/internal/session"
@@ -11,7 +12,10 @@ import (
 
 // callNext starts the next call of the model's answer: it stands in the log
 // before anything is done.
-func (l *Loop) callNext(ctx context.Context, w *worker, p Profile) (session.State, error) {
+func (l *Loop) callNext(ctx context.Context, w *worker, st session.State, p Profile) (session.State, error) {
+	if err := w.said.advance(ctx, l.Log, st); err != nil { // the call before may have left the workspace
+		return st, err
+	}
 	st, err := l.update(ctx, w, l.calling(w, p))
 	if err != nil {
 		return l.left(ctx, w, err)
@@ -45,24 +49,24 @@ func (l *Loop) judge(w *worker, p Profile, s session.State) (session.Risk, *sess
 	if t == nil || l.schemas.check(t.Spec(), own(t.Spec(), c.Args)) != nil {
 		return session.RiskUnknown, nil // it is not going to be run
 	}
-	spec := t.Spec()
-	rating, why := rate(p.Analyzer, spec, c)
+	spec, folder := t.Spec(), w.said.folder
+	rating, why := rate(p.Analyzer, spec, c, folder)
 	// What a model says about its own call does not count against a rule, and a person sees the risk of each question.
-	if r, because := tool.Rate(c.Name, spec.ReadOnly, own(spec, c.Args)); p.Confirm && (session.Risk(r) == session.RiskHigh || rating == session.RiskLow && tool.Unreadable(c.Name, r)) {
+	if r, because := tool.RateIn(folder, c.Name, spec.ReadOnly, own(spec, c.Args)); p.Confirm && (session.Risk(r) == session.RiskHigh || rating == session.RiskLow && tool.Unreadable(c.Name, r)) {
 		rating, why = session.Risk(r), because
 	}
-	always := wary(spec, c)
+	always, elsewhere := wary(spec, c), tool.Place(folder, c.Name, own(spec, c.Args))
 	if always != "" {
 		why = always
 		if p.Analyzer != "" {
 			rating = session.RiskHigh
 		}
 	}
-	if !p.Confirm || spec.Harmless || p.Analyzer != "" && rating == session.RiskLow || always == "" && allowed(s.Allowed, c.Name, own(spec, c.Args)) {
+	if !p.Confirm || spec.Harmless || p.Analyzer != "" && rating == session.RiskLow || always == "" && elsewhere == "" && allowed(s.Allowed, c.Name, own(spec, c.Args)) {
 		return rating, nil
 	}
-	ask := &session.ApprovalAsked{Reason: why}
-	if always == "" {
+	ask := &session.ApprovalAsked{Reason: strings.TrimSpace(why + " " + elsewhere)}
+	if always == "" && elsewhere == "" {
 		ask.Pattern = tool.Pattern(c.Name, own(spec, c.Args))
 	}
 	if l.Approval.Within > 0 {
@@ -80,10 +84,10 @@ func wary(spec tool.Spec, c session.ToolCall) string {
 }
 
 // rate asks the analyzer.
-func rate(analyzer string, spec tool.Spec, c session.ToolCall) (session.Risk, string) {
+func rate(analyzer string, spec tool.Spec, c session.ToolCall, folder string) (session.Risk, string) {
 	switch analyzer {
 	case "rules":
-		r, why := tool.Rate(c.Name, spec.ReadOnly, own(spec, c.Args))
+		r, why := tool.RateIn(folder, c.Name, spec.ReadOnly, own(spec, c.Args))
 		return session.Risk(r), why
 	case "llm":
 		var a struct {

@@ -25,7 +25,7 @@ func TestInvalidRatingIsUnknown(t *testing.T) {
 		if err := schemas.check(spec, own(spec, c.Args)); err != nil {
 			t.Errorf("%s is refused: %v", args, err)
 		}
-		if got, _ := rate("llm", spec, c); got != want {
+		if got, _ := rate("llm", spec, c, ""); got != want {
 			t.Errorf("%s is rated %d", args, got)
 		}
 	}

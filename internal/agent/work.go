@@ -42,6 +42,8 @@ type worker struct {
 	// tools are what the model may call, offer how they are described to it.
 	tools []tool.Tool
 	offer []llm.Tool
+	// said is the history that the model sees.
+	said *transcript
 	// chosen is what the person had chosen when the profile was read.
 	chosen conversation.Chosen
 	// answer is how many tokens the next answer may have.
@@ -309,6 +311,7 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 		return err
 	}
 	var end func()
+	w.said = t
 	w.during, end = context.WithCancel(ctx)
 	defer end()
 	if l.warms(st, p) {
@@ -397,7 +400,7 @@ func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profi
 	case st.InTurn && st.Over != "":
 		return l.endOver(ctx, w)
 	case st.InTurn && len(st.Announced) > 0:
-		return l.callNext(ctx, w, p)
+		return l.callNext(ctx, w, st, p)
 	case st.Compact != nil:
 		return l.compact(ctx, w, st, p, t)
 	case st.Replaying():

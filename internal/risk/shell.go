@@ -25,9 +25,12 @@ const (
 const tooDeep = "The command is nested too deeply to analyze."
 
 // Shell rates a bash command. The reason is a sentence for the person who is asked.
-func Shell(command string) (Rating, string) {
+func Shell(command string) (Rating, string) { return ShellIn("", command) }
+
+// ShellIn rates a bash command in a shell that is in a folder: below the workspace, or the whole path of one outside.
+func ShellIn(folder, command string) (Rating, string) {
 	left := maxCommands
-	j := &judge{left: &left}
+	j := &judge{left: &left, dir: folder}
 	j.script(command)
 	if j.reason == "" {
 		return Low, "It does nothing."

@@ -76,6 +76,8 @@ type Info struct {
 	Shell string `json:"shell"`
 	User  string `json:"user"`
 	Host  string `json:"host"`
+	// Workspace is the path of the workspace, without links; "" from older runners.
+	Workspace string `json:"workspace,omitempty"`
 	// Acks says that the runner takes acknowledgements with commands.
 	Acks bool `json:"acks,omitempty"`
 }

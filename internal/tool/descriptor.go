@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"path"
 
 	"deckhand/internal/risk"
 	"deckhand/internal/sandbox"
@@ -21,6 +22,9 @@ type Descriptor struct {
 	Name string
 	// Rate says how dangerous a call is, with a sentence for the person who is asked.
 	Rate func(args json.RawMessage) (risk.Rating, string)
+	// RateIn is Rate for a tool whose calls depend on the folder in which the call before them left the shell: below the
+	// workspace, or the whole path of a folder outside. It is nil for others.
+	RateIn func(folder string, args json.RawMessage) (risk.Rating, string)
 	// Patterns are those that allow a part of its calls for good; nil if a pattern is
 	// the name of the tool and allows every call.
 	Patterns *Patterns
@@ -156,6 +160,31 @@ func Rate(name string, readOnly bool, args json.RawMessage) (risk.Rating, string
 		return risk.Medium, "This tool belongs to an MCP server. It claims to be read-only, but its arguments leave the conversation."
 	}
 	return risk.Unknown, "This tool belongs to an MCP server, and its effect is unknown."
+}
+
+// RateIn is Rate for a call that is made in a folder.
+func RateIn(folder, name string, readOnly bool, args json.RawMessage) (risk.Rating, string) {
+	if d := Describe(name); d.RateIn != nil {
+		return d.RateIn(folder, args)
+	}
+	return Rate(name, readOnly, args)
+}
+
+// Place says why patterns do not allow a call in a folder, "" if they may: they were given for calls in the workspace, and
+// the same call does something else in another folder.
+func Place(folder, name string, args json.RawMessage) string {
+	d := Describe(name)
+	if d.RateIn == nil || folder == "" {
+		return ""
+	}
+	if path.IsAbs(folder) {
+		return "The shell is in " + Path([]byte(folder)) + ", outside the workspace."
+	}
+	here, _ := d.Rate(args)
+	if there, _ := d.RateIn(folder, args); there.Worse(here) {
+		return "The shell is in the folder " + Path([]byte(folder)) + "."
+	}
+	return ""
 }
 
 // Unreadable reports whether the rules could not parse a call, such as a command whose name is only known at run time.

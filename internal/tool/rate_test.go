@@ -97,3 +97,36 @@ func FuzzRate(f *testing.F) {
 		}
 	})
 }
+
+// A command means something else in another folder, in which an earlier call left the shell.
+func TestRateIn(t *testing.T) {
+	for _, c := range []struct {
+		folder, command string
+		want            risk.Rating
+		elsewhere       bool
+	}{
+		{"", "make", risk.Low, false},
+		{"web", "make test", risk.Low, false},
+		{"web", "go test ../api", risk.Low, false},
+		{"/tmp/x", "make", risk.Medium, true},
+		{"/tmp/x", "go test ./...", risk.Medium, true},
+		{"/tmp/x", "make -C /workspace", risk.Unknown, true},
+		{"/etc", "echo x > passwd", risk.High, true},
+		{"/home/me", "tee .bashrc", risk.High, true},
+		{".git/hooks", "cp /workspace/a pre-commit", risk.High, true},
+		{".git", "echo x > config", risk.High, true},
+		{"/tmp/x", "cd /workspace && make", risk.Low, true},
+	} {
+		args, _ := json.Marshal(map[string]string{"command": c.command})
+		if got, why := tool.RateIn(c.folder, "execute_bash", false, args); got != c.want {
+			t.Errorf("in %q, %s is rated %v: %s", c.folder, c.command, got, why)
+		}
+		if got := tool.Place(c.folder, "execute_bash", args); (got != "") != c.elsewhere {
+			t.Errorf("in %q, %s: %q", c.folder, c.command, got)
+		}
+	}
+	args := json.RawMessage(`{"command":"create","path":"/workspace/a"}`)
+	if got, _ := tool.RateIn("/etc", "str_replace_editor", false, args); got != risk.Medium || tool.Place("/etc", "str_replace_editor", args) != "" {
+		t.Errorf("an edit, which has whole paths, is rated %v", got)
+	}
+}

@@ -328,7 +328,10 @@ func (r *Runner) nextAttach() <-chan struct{} {
 }
 
 func (r *Runner) hello(context.Context, *rpc.Call) (any, error) {
-	info := sandbox.Info{Boot: r.boot, Version: r.config.Version, Shell: r.shells.Program(), Acks: true}
+	info := sandbox.Info{Boot: r.boot, Version: r.config.Version, Shell: r.shells.Program(), Acks: true, Workspace: r.config.Workspace}
+	if real, err := filepath.EvalSymlinks(info.Workspace); err == nil {
+		info.Workspace = real
+	}
 	info.User = r.user()
 	info.Host, _ = os.Hostname()
 	return info, nil

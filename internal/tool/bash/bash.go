@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"path"
 	"strings"
 	"time"
 
@@ -88,6 +89,7 @@ func failed(format string, a ...any) tool.Result {
 func result(r sandbox.Result, box *sandbox.Sandbox) tool.Result {
 	info := box.Info()
 	d := form.RunDetails{ExitCode: &r.Exit, PID: &r.PID, Username: info.User, Hostname: info.Host, WorkingDir: r.Dir}
+	d.Folder = folder(info.Workspace, r.Dir)
 	out := tool.Result{Text: r.Output, Follows: r.Previous, Continues: r.Wait != ""}
 	if box.TellRestart() && !r.Lost {
 		d.Prefix = "[The sandbox ended by itself and was restarted before this command. Variables and background processes are lost; files are kept.]\n"
@@ -120,6 +122,18 @@ func result(r sandbox.Result, box *sandbox.Sandbox) tool.Result {
 	}
 	out.Details, _ = json.Marshal(d)
 	return out
+}
+
+// folder is where the shell is: below the workspace, or the whole path of a folder outside; nil if that is not known.
+func folder(workspace, dir string) *string {
+	if workspace == "" || dir == "" {
+		return nil
+	}
+	dir = path.Clean(dir)
+	if rel, below := strings.CutPrefix(dir+"/", workspace+"/"); below {
+		dir = strings.TrimSuffix(rel, "/")
+	}
+	return &dir
 }
 
 // options is what can be done about a command that still runs.

@@ -15,7 +15,10 @@ import (
 var Descriptor = tool.Descriptor{
 	Name: Name,
 	Open: func(tool.Server) tool.Tool { return Tool{} },
-	Rate: risk.ByArguments(rate),
+	Rate: risk.ByArguments(rateIn("")),
+	RateIn: func(folder string, args json.RawMessage) (risk.Rating, string) {
+		return risk.ByArguments(rateIn(folder))(args)
+	},
 	Patterns: &tool.Patterns{
 		Whole:   "A pattern for execute_bash names a command, like execute_bash:git status*; the shell as a whole cannot be allowed.",
 		Check:   risk.CheckCommand,
@@ -30,19 +33,20 @@ var Descriptor = tool.Descriptor{
 	Display: tool.Display{Content: tool.Command, Main: "command", View: view},
 }
 
-// rate rates a command, or input to what runs.
-func rate(a risk.Arguments) (risk.Rating, string) {
-	text, ok := a.Text("command")
-	if !ok {
-		return risk.Unknown, "The command is missing."
+// rateIn rates a command in a folder, or input to what runs.
+func rateIn(folder string) func(risk.Arguments) (risk.Rating, string) {
+	return func(a risk.Arguments) (risk.Rating, string) {
+		text, ok := a.Text("command")
+		switch {
+		case !ok:
+			return risk.Unknown, "The command is missing."
+		case a.Yes("is_input"):
+			return rateInput(text)
+		case strings.TrimSpace(text) == "":
+			return risk.Low, "It waits for more output."
+		}
+		return risk.ShellIn(folder, text)
 	}
-	if a.Yes("is_input") {
-		return rateInput(text)
-	}
-	if strings.TrimSpace(text) == "" {
-		return risk.Low, "It waits for more output."
-	}
-	return risk.Shell(text)
 }
 
 // rateInput rates what is typed into a program that runs. What that program makes of

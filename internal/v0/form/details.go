@@ -19,6 +19,8 @@ type RunDetails struct {
 	Prefix string `json:"prefix,omitempty"`
 	Suffix string `json:"suffix,omitempty"`
 	Hidden bool   `json:"hidden,omitempty"`
+	// Folder is WorkingDir as a path below the workspace, "" for the workspace itself. A folder outside has its whole path.
+	Folder *string `json:"folder,omitempty"`
 }
 
 // PythonDetails describe the images of a notebook cell.

@@ -172,9 +172,27 @@ func (e *Editor) command(ctx context.Context, p sandbox.EditParams) (sandbox.Edi
 		return sandbox.EditResult{}, err
 	}
 	if p.Command != "view" {
+		if err := e.direct(t); err != nil {
+			return sandbox.EditResult{}, err
+		}
 		defer e.hold(t.real)()
 	}
 	return do(ctx, t, p)
+}
+
+// direct refuses to change a file through a link: users approve and allow changes by the path that they see. The workspace
+// itself may be behind one.
+func (e *Editor) direct(t *target) error {
+	asked := path.Clean(t.path)
+	if rest, ok := strings.CutPrefix(asked, e.config.Workspace+"/"); ok {
+		if real, err := filepath.EvalSymlinks(e.config.Workspace); err == nil {
+			asked = path.Join(real, rest)
+		}
+	}
+	if t.real == asked {
+		return nil
+	}
+	return mistakef("%s is behind a link and means %s. To change that file, use its own path.", t.path, t.real)
 }
 
 // hold waits until no other edit of the file is in progress.

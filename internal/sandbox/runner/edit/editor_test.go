@@ -307,17 +307,37 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-func TestReplaceThroughLink(t *testing.T) {
+// A link is not followed to a file that is changed: the path that was approved says nothing about it. The workspace itself
+// may be behind a link.
+func TestChangesThroughLinks(t *testing.T) {
 	d := newDesk(t)
 	d.put("real", "old")
+	d.ok(os.MkdirAll(d.at("sub/hooks"), 0o755))
 	d.ok(os.Symlink(d.at("real"), d.at("link")))
-	d.works(`{"command":"str_replace","path":%q,"old_str":"old","new_str":"new"}`, d.at("link"))
-	if info, err := os.Lstat(d.at("link")); err != nil || info.Mode().Type() != os.ModeSymlink || d.get("real") != "new" {
-		t.Errorf("got %v, %q", info.Mode(), d.get("real"))
+	d.ok(os.Symlink("sub/hooks", d.at("folder")))
+	for _, c := range []string{
+		`{"command":"str_replace","path":"%s/link","old_str":"old","new_str":"new"}`,
+		`{"command":"insert","path":"%s/link","insert_line":0,"new_str":"new"}`,
+		`{"command":"undo_edit","path":"%s/link"}`,
+		`{"command":"create","path":"%s/folder/pre-commit","file_text":"new"}`,
+		`{"command":"create","path":"%s/folder/../pre-commit","file_text":"new"}`,
+	} {
+		if r := d.do(c, d.dir); !r.Failed || !strings.Contains(r.Text, "behind a link and means "+d.dir+"/") {
+			t.Errorf("%s: %s", c, r.Text)
+		}
 	}
-	d.works(`{"command":"undo_edit","path":%q}`, d.at("real")) // it is the same file
-	if d.get("real") != "old" {
-		t.Errorf("got %q", d.get("real"))
+	if made, _ := os.ReadDir(d.at("sub/hooks")); len(made) > 0 || d.get("real") != "old" {
+		t.Errorf("%v, real is %q", made, d.get("real"))
+	}
+	if r := d.do(`{"command":"view","path":%q}`, d.at("link")); r.Failed || !strings.Contains(r.Text, "old") {
+		t.Errorf("viewed: %s", r.Text)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "workspace")
+	d.ok(os.Symlink(d.dir, elsewhere))
+	d.config.Workspace = elsewhere
+	d.works(`{"command":"str_replace","path":%q,"old_str":"old","new_str":"new"}`, elsewhere+"/real")
+	if d.get("real") != "new" {
+		t.Errorf("real is %q", d.get("real"))
 	}
 }
 
@@ -481,15 +501,10 @@ func TestOnce(t *testing.T) {
 func TestEditsWaitForEachOther(t *testing.T) {
 	d := newDesk(t)
 	f := d.put("f", "")
-	d.ok(os.Symlink(f, d.at("link")))
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			at := f
-			if i%2 == 0 {
-				at = d.at("link")
-			}
-			r, err := d.Edit(t.Context(), d.params(`{"id":"%d","command":"insert","path":%q,"insert_line":0,"new_str":"line"}`, i, at))
+			r, err := d.Edit(t.Context(), d.params(`{"id":"%d","command":"insert","path":%q,"insert_line":0,"new_str":"line"}`, i, f))
 			if err != nil || r.Failed {
 				t.Errorf("got %v, %v", r, err)
 			}
