@@ -6,6 +6,7 @@ type Overrides struct {
 	MaxBudgetPerTask *float64 `json:"max_budget_per_task" doc:"Spending limit of this conversation in USD; null: the limit in the settings."`
 	ReasoningEffort  *string  `json:"reasoning_effort" enum:"low,medium,high" doc:"How much the model reasons; null: the provider's default."`
 	PlanMode         bool     `json:"plan_mode" doc:"Whether the agent is read-only and makes a plan."`
+	Approval         *string  `json:"approval" enum:"always,risky,never" doc:"Which tool calls need approval: all, those that are risky, or none; null: as in the settings."`
 }
 
 // Model is the model of the conversation; "" for the one in the settings.
@@ -25,6 +26,7 @@ type SetOverrides struct {
 	MaxBudgetPerTask Opt[float64] `json:"max_budget_per_task,omitzero" minimum:"0" doc:"Spending limit in USD, including the cost so far. null: the limit in the settings."`
 	ReasoningEffort  Opt[string]  `json:"reasoning_effort,omitzero" enum:"low,medium,high" doc:"How much the model reasons, if it does. null: the provider's default."`
 	PlanMode         Opt[bool]    `json:"plan_mode,omitzero" nullable:"false" doc:"Make the agent read-only: it makes a plan and changes nothing until plan_mode is false again."`
+	Approval         Opt[string]  `json:"approval,omitzero" enum:"always,risky,never" doc:"Which tool calls need approval: all, those that are risky, or none. null: as in the settings."`
 }
 
 // Override returns the overrides of a model and a budget; "" and nil keep the current ones.

@@ -78,7 +78,7 @@ func TestForksAndOverrides(t *testing.T) {
 	l := newLab(t, forkConfig)
 	for name, test := range map[string]func(*testing.T, *lab){
 		"in the middle": forkInTheMiddle, "open call": forkWhileACallIsOpen, "condensed": forkAfterCondensation,
-		"model": modelOfAConversation, "budget": budgetOfAConversation, "native events": nativeEvents,
+		"model": modelOfAConversation, "approval": approvalOfAConversation, "budget": budgetOfAConversation, "native events": nativeEvents,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, l) })
 	}
@@ -236,6 +236,38 @@ func modelOfAConversation(t *testing.T, l *lab) {
 		if statusOf(err) != 400 || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", model, err)
 		}
+	}
+}
+
+// Approvals are chosen for one conversation: it asks, and another one does not. A wrong value is a 422 that names the field.
+func approvalOfAConversation(t *testing.T, l *lab) {
+	p := l.person(t, "asker", obeys)
+	p.set(`"confirmation_mode":false`)
+	id := p.create("")
+	t.Cleanup(func() { p.drop(id) })
+	for _, wrong := range []api.Opt[string]{api.Some("sometimes"), api.Some("")} {
+		if _, err := p.client.SetOverrides(t.Context(), id, api.SetOverrides{Approval: wrong}); statusOf(err) != 422 || !strings.Contains(err.Error(), "approval") {
+			t.Errorf("%v: %v", wrong, err)
+		}
+	}
+	for _, c := range []struct {
+		mode  api.Opt[string]
+		state string
+	}{{api.Some("always"), "awaiting_user_confirmation"}, {api.Some("risky"), "awaiting_user_input"}, {api.Some("never"), "awaiting_user_input"}, {api.Opt[string]{Set: true, Null: true}, "awaiting_user_input"}} {
+		got, err := p.client.SetOverrides(t.Context(), id, api.SetOverrides{Approval: c.mode})
+		if err != nil || (got.Approval == nil) != c.mode.Null || got.Approval != nil && *got.Approval != c.mode.Value {
+			t.Fatalf("%v: %+v, %v", c.mode, got, err)
+		}
+		p.ask(id, "$ echo looking", c.state)
+		if c.state == "awaiting_user_confirmation" {
+			if err := p.client.Decide(t.Context(), id, api.Decision{Decision: "accept"}); err != nil {
+				t.Fatal(err)
+			}
+			p.follow(id, p.last(id)-1, agentIs("awaiting_user_input"))
+		}
+	}
+	if _, err := l.person(t, "stranger", obeys).client.SetOverrides(t.Context(), id, api.SetOverrides{Approval: api.Some("never")}); statusOf(err) != 404 {
+		t.Errorf("another user: %v", err)
 	}
 }
 

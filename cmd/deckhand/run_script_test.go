@@ -213,3 +213,40 @@ func TestSessionsShareAFolder(t *testing.T) {
 	second.press(ctrlD)
 	second.ends(cli.ExitDone)
 }
+
+// The flags of each terminal apply to its own sessions, whichever of them runs the server, and stay in force when the other
+// one is closed.
+func TestSessionsInAFolderHaveTheirOwnFlags(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, llmtest.Script(sh("rm -f one"), done("First done."), sh("echo looking"), done("Second done."), sh("echo again"), done("Third done."), sh("rm -f two"), done("Fourth done.")))
+	first := d.session(80, 24, "--yes")
+	first.shows("never asks")
+	first.enter("from the first")
+	first.expect("First done.")
+	second := d.session(80, 24, "--confirm", "--budget", "3")
+	second.shows("runs in another terminal", "always asks")
+	second.enter("from the second")
+	second.shows("$ echo looking", "Approve?")
+	second.enter("yes")
+	second.expect("Second done.")
+	first.press(ctrlD)
+	first.ends(cli.ExitDone)
+	second.enter("and on")
+	second.shows("$ echo again", "Approve?", "always asks")
+	second.enter("yes")
+	second.expect("Third done.")
+	second.press(ctrlD)
+	second.ends(cli.ExitDone)
+
+	third := d.session(80, 24, "-c") // not what the flags of another terminal said
+	third.shows("asks when risky")
+	third.enter("and now")
+	third.shows("$ rm -f two", "Approve?")
+	fourth := d.session(80, 24, "--agent", "ReadOnlyAgent")
+	fourth.expect("--agent cannot be used while another terminal has a session in this folder")
+	fourth.ends(cli.ExitUsage)
+	third.enter("yes")
+	third.expect("Fourth done.")
+	third.press(ctrlD)
+	third.ends(cli.ExitDone)
+}

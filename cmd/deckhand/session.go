@@ -29,7 +29,7 @@ func (c *sessionCmd) Run(ctx context.Context, all *commands, o *cli.Output) erro
 	if err != nil {
 		return err
 	}
-	options := chat.Options{Flags: c.Flags, DataDir: c.DataDir, Folder: dir}
+	options := chat.Options{Flags: c.Flags, Settings: c.SettingsFlags, DataDir: c.DataDir, Folder: dir}
 	if c.Server != "" {
 		remote := cli.RemoteFlags{DataDir: c.DataDir, ServerFlags: c.ServerFlags}
 		if options.Client, err = remote.Client(); err != nil {

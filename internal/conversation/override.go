@@ -10,7 +10,7 @@ import (
 	"deckhand/internal/settings"
 )
 
-// Override chooses a model, its effort, a budget and plan mode for one conversation in place of the settings. A conversation that its budget had
+// Override chooses a model, its effort, a budget, plan mode and approvals for one conversation in place of the settings. A conversation that its budget had
 // stopped goes on when the new one covers more.
 func (s *Service) Override(ctx context.Context, user string, id session.ID, b api.SetOverrides) (session.Overridden, error) {
 	if _, err := s.Row(ctx, user, id); err != nil {
@@ -23,10 +23,15 @@ func (s *Service) Override(ctx context.Context, user string, id session.ID, b ap
 	if effort, sent := b.ReasoningEffort.Get(); sent && !slices.Contains(efforts, effort) {
 		return session.Overridden{}, api.Invalid("literal_error", "Must be one of low, medium, high, or null for the provider's default.", "reasoning_effort")
 	}
+	if mode, sent := b.Approval.Get(); sent && !slices.Contains(approvals, mode) {
+		return session.Overridden{}, api.Invalid("literal_error", "Must be one of always, risky, never, or null for the settings.", "approval")
+	}
 	st, err := s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
 		o := chosen(st.Overrides, b)
-		if r := s.CheckModel(&stored, Use{Model: o.Model, Key: o.Model != "", Price: true, Limited: o.Limited}); r != nil {
-			return nil, r
+		if b.LLMModel.Set || b.MaxBudgetPerTask.Set {
+			if r := s.CheckModel(&stored, Use{Model: o.Model, Key: o.Model != "", Price: true, Limited: o.Limited}); r != nil {
+				return nil, r
+			}
 		}
 		out, err := st.Override(o)
 		if err != nil || len(out) == 0 || !goesOn(st, o, stored) {
@@ -57,6 +62,9 @@ func ChosenFor(ctx context.Context, sessions *session.Sessions, st session.State
 // efforts are how much a model may be told to reason.
 var efforts = []string{"low", "medium", "high"}
 
+// approvals are when the agent may be told to ask.
+var approvals = []string{"always", "risky", "never"}
+
 // chosen is what holds after a command.
 func chosen(o session.Overridden, b api.SetOverrides) session.Overridden {
 	if b.LLMModel.Set {
@@ -71,6 +79,9 @@ func chosen(o session.Overridden, b api.SetOverrides) session.Overridden {
 	}
 	if b.PlanMode.Set {
 		o.Plan = b.PlanMode.Value
+	}
+	if b.Approval.Set {
+		o.Approval = b.Approval.Value
 	}
 	return o
 }

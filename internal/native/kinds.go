@@ -28,7 +28,7 @@ var kinds = map[session.Kind]kind{
 	session.KindSetUpBegan:     {about: "The setup script of the repository is about to run."},
 	session.KindHookSet:        {about: "The commit hook of the repository was installed, or the reason why it was not."},
 	session.KindEgressSet:      {about: "The network access of the conversation was set."},
-	session.KindOverridden:     {about: "The model, the budget or plan mode of the conversation were overridden."},
+	session.KindOverridden:     {about: "The model, the budget, plan mode or approvals of the conversation were overridden."},
 	session.KindCheckpointed:   {about: "The files of the workspace were stored as they were after the event up_to. They can be restored."},
 	session.KindRestored:       {about: "The user restored files, or the conversation, to an earlier point, or took that back."},
 	session.KindBriefed:        {about: "The system prompt and the tools that the model is given."},

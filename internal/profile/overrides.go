@@ -24,6 +24,7 @@ func (b *Builder) override(ctx context.Context, st session.State, s *settings.Se
 		dollars := chosen.Budget.Dollars()
 		s.MaxBudgetPerTask = &dollars
 	}
+	s.Ask(chosen.Approval)
 	if chosen.Model != "" {
 		// The settings may have changed since it was chosen.
 		if why := b.Unusable(*s, chosen.Model); why != "" {

@@ -148,6 +148,8 @@ type Overridden struct {
 	Limited bool  `json:"limited,omitempty"`
 	// Plan makes the agent read-only: it plans, and changes nothing until Plan is false again.
 	Plan bool `json:"plan,omitempty"`
+	// Approval is when the agent asks before calls: always, risky or never; "" is as in the settings.
+	Approval string `json:"approval,omitempty"`
 }
 
 // Briefed records what the model is told before anything else.

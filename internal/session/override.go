@@ -2,7 +2,7 @@ package session
 
 import "cmp"
 
-// Override chooses the model, its effort, the limit and plan mode for this conversation alone.
+// Override chooses the model, its effort, the limit, plan mode and approvals for this conversation alone.
 func (s State) Override(o Overridden) ([]Payload, error) {
 	if err := s.alive(); err != nil || o == s.Overrides {
 		return nil, err
@@ -12,7 +12,7 @@ func (s State) Override(o Overridden) ([]Payload, error) {
 
 // Over is o where it says something, and otherwise what is below it: a session that was delegated goes by what was chosen for the one above it.
 func (o Overridden) Over(below Overridden) Overridden {
-	o.Model, o.Effort = cmp.Or(o.Model, below.Model), cmp.Or(o.Effort, below.Effort)
+	o.Model, o.Effort, o.Approval = cmp.Or(o.Model, below.Model), cmp.Or(o.Effort, below.Effort), cmp.Or(o.Approval, below.Approval)
 	if !o.Limited {
 		o.Budget, o.Limited = below.Budget, below.Limited
 	}

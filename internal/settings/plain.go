@@ -76,6 +76,21 @@ func (p *Plain) AskWhenRisky() {
 	}
 }
 
+// Ask makes the agent ask before all calls (always), those that are risky (risky) or none (never). "" changes nothing.
+func (p *Plain) Ask(when string) {
+	switch when {
+	case "always":
+		p.ConfirmationMode, p.SecurityAnalyzer = new(true), nil
+	case "risky":
+		p.ConfirmationMode = new(true)
+		if p.SecurityAnalyzer == nil || *p.SecurityAnalyzer == "" {
+			p.SecurityAnalyzer = new("rules")
+		}
+	case "never":
+		p.ConfirmationMode = new(false)
+	}
+}
+
 // Endpoint is the model and the base URL; nil for those that are not set.
 func (p Plain) Endpoint() (model, baseURL *string) { return p.LLMModel, p.LLMBaseURL }
 

@@ -161,6 +161,9 @@ func (d *Display) overridden(p session.Overridden) {
 	if p.Plan != before.Plan {
 		said = append(said, map[bool]string{true: "plan mode on: the agent only reads and writes a plan", false: "plan mode off"}[p.Plan])
 	}
+	if p.Approval != before.Approval {
+		said = append(said, "approvals: "+cmp.Or(map[string]string{"always": "ask before every call", "risky": "ask before risky calls", "never": "never ask"}[p.Approval], "as in the settings"))
+	}
 	if len(said) == 0 {
 		said = []string{"model, budget and plan mode: as in the settings"}
 	}

@@ -100,6 +100,9 @@ func overridden(p session.Overridden) Frame {
 	if p.Plan {
 		mode = " Plan mode: the agent changes nothing."
 	}
+	if p.Approval != "" {
+		mode += " Approval: " + p.Approval + "."
+	}
 	return status("info", "STATUS$OVERRIDES_CHANGED", "Model: "+model+". Budget: "+budget+"."+mode)
 }
 

@@ -16,9 +16,9 @@ import (
 	"deckhand/api"
 	"deckhand/client"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/choices"
 	"deckhand/internal/cli/custom"
 	"deckhand/internal/cli/folder"
-	"deckhand/internal/llm/catalogue"
 )
 
 // Flags choose the session.
@@ -50,6 +50,8 @@ type Options struct {
 	// Folder is the folder of the session. Elsewhere is the URL of a server that outlives this
 	// terminal and does not have the folder, or "".
 	Folder, Elsewhere string
+	// Settings are the flags that were given. They apply to every conversation that this terminal opens.
+	Settings choices.Flags
 	// Unconfined is true if commands run without a sandbox, and Shared if another terminal's process runs
 	// the server.
 	Unconfined, Shared bool
@@ -66,6 +68,9 @@ const patience = 15 * time.Second
 func Run(ctx context.Context, o *cli.Output, options Options) error {
 	if options.ID != "" && !options.Resume {
 		return cli.Usagef("%q is not a command; see deckhand --help", options.ID)
+	}
+	if err := choices.Check(ctx, options.Client, options.Settings, options.Shared); err != nil {
+		return err
 	}
 	s := &conversation{Options: options, prompts: custom.Source{Client: options.Client}}
 	if options.Elsewhere == "" {
@@ -96,8 +101,7 @@ func (s *conversation) choose(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.reopen(ctx, found)
-		return nil
+		return s.reopen(ctx, found)
 	case !s.Continue && !s.Resume:
 		return nil
 	}
@@ -110,7 +114,7 @@ func (s *conversation) choose(ctx context.Context) error {
 	case !ok:
 		return cli.Usagef("there is no session %s yet; start one with deckhand", s.where())
 	case s.Continue:
-		s.reopen(ctx, last)
+		return s.reopen(ctx, last)
 	default:
 		s.offer = all
 	}
@@ -149,30 +153,29 @@ func (s *conversation) leave(ctx context.Context, o *cli.Output) error {
 
 // status reads the model and the approval mode for the status line.
 func (s *conversation) status(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if got, err := s.Client.Settings(ctx); err == nil {
-		s.model, s.mode = got.Model(), modes[got.Asks()]
-	}
-	if s.id != "" {
-		if got, err := s.Client.Overrides(ctx, s.id); err == nil {
-			s.model, s.plan = cmp.Or(got.Model(), s.model), got.PlanMode
-		}
-	}
-	if s.Window == 0 {
-		s.Window = catalogue.New(nil).Info(s.model).Window
-	}
+	s.hold(choices.Read(ctx, s.Client, s.id, s.Settings, s.Shared))
 }
 
-// modes are the approval modes as shown in the status line.
-var modes = map[string]string{"never": "never asks", "risky": "asks when risky", "always": "always asks"}
-
-func text(p *string) string {
-	if p == nil {
-		return ""
+// apply makes a conversation follow the flags. Those that another server would ignore are refused before.
+func (s *conversation) apply(ctx context.Context, id string) error {
+	if s.Elsewhere != "" {
+		return nil
 	}
-	return *p
+	return choices.Apply(ctx, s.Client, id, s.Settings, s.Shared)
 }
+
+// hold shows what is in force, with a notice if it changed.
+func (s *conversation) hold(got choices.InForce, err error) {
+	if err != nil {
+		return
+	}
+	if notice := got.Changed(s.model, s.mode); notice != "" && s.Display != nil {
+		s.Notice(notice)
+	}
+	s.model, s.mode, s.Window, s.plan = got.Model, got.Mode, cmp.Or(s.Window, got.Window), got.Plan || s.plan && s.id == ""
+}
+
+var text = choices.Text
 
 // oneLine returns a title for a list.
 func oneLine(c api.Conversation) string {

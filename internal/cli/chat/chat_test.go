@@ -9,7 +9,6 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
-	"deckhand/api"
 )
 
 // A panic gives the terminal back as it was.
@@ -36,15 +35,5 @@ func TestPanicRestoresTheTerminal(t *testing.T) {
 	after, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 	if err != nil || after.Lflag != before.Lflag {
 		t.Errorf("the terminal has the mode %x, and had %x; %v", after.Lflag, before.Lflag, err)
-	}
-}
-
-func TestModes(t *testing.T) {
-	t.Parallel()
-	yes, no, rules := true, false, "rules"
-	for want, s := range map[string]api.Settings{"never asks": {ConfirmationMode: &no, SecurityAnalyzer: &rules}, "always asks": {ConfirmationMode: &yes}, "asks when risky": {ConfirmationMode: &yes, SecurityAnalyzer: &rules}} {
-		if got := modes[s.Asks()]; got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
 	}
 }

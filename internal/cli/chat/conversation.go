@@ -66,14 +66,17 @@ func (s *conversation) open(c api.Conversation) {
 
 // reopen opens an existing conversation. Streams do not send all events, so the server is asked for the last
 // one that they send; without an answer, the past ends with the first event that arrives.
-func (s *conversation) reopen(ctx context.Context, c api.Conversation) {
+func (s *conversation) reopen(ctx context.Context, c api.Conversation) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c.LastEventID, _ = cli.NewestEvent(ctx, s.Client, c.ConversationID)
-	if got, err := s.Client.Overrides(ctx, c.ConversationID); err == nil {
-		s.plan = got.PlanMode
+	if err := s.apply(ctx, c.ConversationID); err != nil {
+		return err
 	}
+	c.LastEventID, _ = cli.NewestEvent(ctx, s.Client, c.ConversationID)
 	s.open(c)
+	s.model, s.mode = "", "" // a session of its own: nothing changed
+	s.status(ctx)
+	return nil
 }
 
 // close closes the conversation; the next message starts a new one.
@@ -184,12 +187,16 @@ func (s *conversation) say(ctx context.Context, id, message, retryKey string, pl
 		return nil, cli.Plainly(s.Client.Say(ctx, id, message, retryKey))
 	}
 	create := api.CreateConversation{InitialUserMsg: api.Some(message), ConversationID: api.Some(strings.ToLower(retryKey[:32]))}
-	if plan { // the agent must not start earlier
+	first := plan || s.Shared
+	if first { // the agent must not start earlier
 		create.InitialUserMsg = api.Opt[string]{}
 	}
 	made, err := s.Client.Create(ctx, create)
-	if err == nil && plan {
-		if err = s.setPlan(ctx, made.ConversationID, true); err == nil {
+	if err == nil && first {
+		if err = s.apply(ctx, made.ConversationID); err == nil && plan {
+			err = s.setPlan(ctx, made.ConversationID, true)
+		}
+		if err == nil {
 			err = s.Client.Say(ctx, made.ConversationID, message, retryKey)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"deckhand/api"
 	"deckhand/client"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/choices"
 	"deckhand/internal/cli/prompt"
 	"deckhand/internal/terminal"
 )
@@ -156,6 +157,21 @@ func tick() tea.Cmd {
 	return tea.Tick(150*time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
+// refreshTicks is after how many ticks the status line is read again.
+const refreshTicks = 200
+
+// refresh reads the status line again.
+func (d *drawn) refresh() tea.Cmd {
+	return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+		got, err := choices.Read(ctx, d.Client, id, d.Settings, d.Shared)
+		return func(d *drawn) {
+			if d.id == id {
+				d.hold(got, err)
+			}
+		}, nil
+	})
+}
+
 // request runs a slow operation in the background.
 func (d *drawn) request(do func(ctx context.Context, id string) (func(*drawn), error)) tea.Cmd {
 	d.busy++
@@ -221,11 +237,15 @@ func (d *drawn) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		d.input.MaxHeight = max(1, min(8, msg.Height-6))
 	case itemsMsg:
 		if msg.id == d.id {
+			working := d.Working()
 			for _, it := range msg.items {
 				d.doing = "" // the activity has ended
 				d.take(it)
 			}
 			cmd = d.consider()
+			if working && !d.Working() {
+				cmd = tea.Batch(cmd, d.refresh())
+			}
 		}
 	case goneMsg:
 		if msg.id == d.id {
@@ -243,8 +263,10 @@ func (d *drawn) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case printedMsg:
 		d.printing = false
 	case tickMsg:
-		d.spin++
 		cmd = tick()
+		if d.spin++; d.spin%refreshTicks == 0 { // another terminal may have become the server
+			cmd = tea.Batch(cmd, d.refresh())
+		}
 	case tea.PasteMsg:
 		d.pressed = 0
 		d.input, cmd = d.input.Update(tea.PasteMsg{Content: prompt.Shown(terminal.Clean(msg.Content))})

@@ -334,7 +334,10 @@ func (d *drawn) told(line string, opened *api.Conversation, err error) func(*dra
 
 // show opens another session.
 func (d *drawn) show(c api.Conversation) {
-	d.reopen(d.ctx, c)
+	if err := d.reopen(d.ctx, c); err != nil {
+		d.Problem(err.Error())
+		return
+	}
 	d.Notice("session " + d.id[:min(8, len(d.id))] + ": " + oneLine(c))
 	d.follow()
 }

@@ -120,8 +120,7 @@ func (p *plain) pick(ctx context.Context) error {
 	if n < 1 || n > len(p.offer) {
 		return cli.Usagef("there is no session %d", n)
 	}
-	p.reopen(ctx, p.offer[n-1])
-	return nil
+	return p.reopen(ctx, p.offer[n-1])
 }
 
 // follow reads the events of the open conversation.
@@ -152,6 +151,7 @@ var errQuit, errPaused = errors.New("quit"), errors.New("paused")
 func (p *plain) talk(ctx context.Context) error {
 	for {
 		err := p.settle(ctx)
+		p.status(ctx)
 		switch {
 		case err != nil:
 		case p.hasPlan():
@@ -396,7 +396,9 @@ func (p *plain) line(ctx context.Context, line string) error {
 		if p.stop != nil {
 			p.stop()
 		}
-		p.reopen(ctx, found)
+		if err := p.reopen(ctx, found); err != nil {
+			p.Problem(err.Error())
+		}
 		p.follow(ctx)
 		return nil
 	}

@@ -56,7 +56,7 @@ func (d *drawn) welcome() {
 		d.Notice("Type a task. /help shows commands and keys.")
 	}
 	if d.Shared {
-		d.Notice("the server of this folder runs in another terminal, with that terminal's flags; /model changes the model of this session")
+		d.Notice("the server of this folder runs in another terminal, with that terminal's sandbox; the flags for the model, the budget and approvals are yours")
 	}
 	if d.Unconfined {
 		d.Problem("no sandbox: commands run as you, with access to all your files and your network")

@@ -17,7 +17,7 @@ func (d *Handlers) getOverrides(ctx context.Context, c *rest.Call, p rest.InConv
 }
 
 func describeOverrides(o session.Overridden) api.Overrides {
-	out := api.Overrides{LLMModel: rest.OrNull(o.Model), ReasoningEffort: rest.OrNull(o.Effort), PlanMode: o.Plan}
+	out := api.Overrides{LLMModel: rest.OrNull(o.Model), ReasoningEffort: rest.OrNull(o.Effort), PlanMode: o.Plan, Approval: rest.OrNull(o.Approval)}
 	if o.Limited {
 		out.MaxBudgetPerTask = new(o.Budget.Dollars())
 	}
