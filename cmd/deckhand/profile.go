@@ -44,7 +44,7 @@ func (f *profileFlags) profile(s *server, dataDir string, client *http.Client, m
 		Connector: connect.Connector{Catalogue: models, Cassettes: cassette.Dir(f.Cassettes), Silence: f.ModelTimeout, Tokens: &connect.Tokens{}}},
 		Sessions: s.sessions, Keyring: s.keyring, Keeper: s.keeper, Forges: s.forges, Outward: s.out, Logger: s.logger,
 		Record: cassette.Dir(f.RecordCassettes), Titles: titles, Microagents: f.Microagents, Users: filepath.Join(dataDir, "users"), SearchURL: f.SearchURL,
-		Slow: driver.SlowStart, FrontEnd: s.front != nil}
+		Slow: driver.SlowStart, FrontEnd: s.front != nil, Disabled: s.data.gate.Disabled}
 	if c.Microagents == "" {
 		c.Microagents = filepath.Join(dataDir, "microagents")
 	}

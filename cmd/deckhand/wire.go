@@ -18,6 +18,7 @@ import (
 	"deckhand/internal/conversation"
 	"deckhand/internal/conversation/attempts"
 	slashcommand "deckhand/internal/conversation/command"
+	"deckhand/internal/conversation/disabled"
 	"deckhand/internal/conversation/review"
 	"deckhand/internal/datadir"
 	"deckhand/internal/gitaccess"
@@ -136,8 +137,7 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 	sessions.Observe(hub)
 	sessions.Watch(s.loop)
 	sessions.Watch(s.keeper)
-	member := queue.Member{Name: s.loop.Member, Live: members.Live}
-	announcer := cluster.Announcer{Wakes: members, Member: s.loop.Member}
+	member, announcer := queue.Member{Name: s.loop.Member, Live: members.Live}, cluster.Announcer{Wakes: members, Member: s.loop.Member}
 	sessions.Observe(announcer)
 	sessions.Watch(announcer)
 
@@ -148,6 +148,7 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 			return gitprovider.Verify(ctx, client, gitaccess.Tokens(st), provider, repository, branch)
 		},
 	})
+	d.gate.OnChange = disabled.Stopper(d.gate.DisabledUsers, s.conversations)
 	told, err := s.wireHooks(ctx, c.Flags, reach, client, member)
 	if err != nil {
 		return nil, err

@@ -30,6 +30,10 @@ type Options struct {
 
 // Gate knows who may use the API. Its methods may be called concurrently.
 type Gate struct {
+	// OnChange is called by Refresh after users or keys changed, and by the first one; again after an error. It is set before
+	// the Gate is used; nil for nothing.
+	OnChange func(context.Context) error
+
 	store     Store
 	now       func() time.Time
 	cookieKey [32]byte
@@ -211,6 +215,11 @@ func (g *Gate) Refresh(ctx context.Context) error {
 	g.cache.Store(newCache(g.cacheSize))
 	if err := g.recheckStreams(ctx); err != nil {
 		return err
+	}
+	if g.OnChange != nil {
+		if err := g.OnChange(ctx); err != nil {
+			return err
+		}
 	}
 	g.generation = generation
 	return nil

@@ -130,7 +130,28 @@ func (g *Gate) CreateUser(ctx context.Context, name string, admin bool) (User, e
 	return u, g.changed(ctx)
 }
 
-// DisableUser disables a user until EnableUser. The user's streams are closed when it returns. Like Revoke, it keeps
+// Disabled reports whether a user is disabled. An unknown user, such as the owner of an imported conversation, is not.
+func (g *Gate) Disabled(ctx context.Context, name string) (bool, error) {
+	u, err := g.store.User(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return u.Disabled, err
+}
+
+// DisabledUsers lists the names of the users that are disabled.
+func (g *Gate) DisabledUsers(ctx context.Context) ([]string, error) {
+	users, err := g.store.Users(ctx)
+	var out []string
+	for _, u := range users {
+		if u.Disabled {
+			out = append(out, u.Name)
+		}
+	}
+	return out, err
+}
+
+// DisableUser disables a user until EnableUser. When it returns, the user's streams are closed and OnChange was called. Like Revoke, it keeps
 // one usable admin key unless force is set.
 func (g *Gate) DisableUser(ctx context.Context, name string, force bool) error {
 	g.changing.Lock()

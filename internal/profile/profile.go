@@ -45,6 +45,8 @@ type Config struct {
 	Workdir string
 	// FrontEnd says that a legacy front end is served.
 	FrontEnd bool
+	// Disabled reports whether a user is disabled; agents do not work for one. It may be nil.
+	Disabled func(ctx context.Context, user string) (bool, error)
 }
 
 // Builder turns settings into what an agent works with.
@@ -88,6 +90,13 @@ func (b *Builder) Picture(ctx context.Context, address string) (string, error) {
 
 // Profile implements agent.Config.Profile.
 func (b *Builder) Profile(ctx context.Context, st session.State) (agent.Profile, error) {
+	if b.Disabled != nil {
+		if disabled, err := b.Disabled(ctx, st.Owner); err != nil {
+			return agent.Profile{}, err
+		} else if disabled {
+			return agent.Profile{}, &agent.ProfileError{ID: "STATUS$ERROR", Reason: "The user " + st.Owner + " is disabled on this server."}
+		}
+	}
 	s, err := b.Settings.Get(ctx, st.Owner)
 	if errors.Is(err, settings.ErrNotFound) {
 		missing := conversation.NoSettings()

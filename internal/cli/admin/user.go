@@ -16,7 +16,7 @@ import (
 type User struct {
 	Create  userCreate  `cmd:"" help:"Create a user."`
 	List    userList    `cmd:"" help:"List users."`
-	Disable userDisable `cmd:"" help:"Disable a user: keys stop working and streams are closed. No data is deleted."`
+	Disable userDisable `cmd:"" help:"Disable a user: keys stop working, streams are closed, and agents and sandboxes are stopped. No data is deleted."`
 	Enable  userEnable  `cmd:"" help:"Enable a disabled user."`
 }
 

@@ -8,7 +8,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
-
 )
 
 // A panic gives the terminal back as it was.
