@@ -202,7 +202,7 @@ func (f *localFlags) settings(ctx context.Context, cat *catalogue.Catalogue, red
 		return chosen, nil
 	}
 	if r := known.Rules().Check(&chosen, conversation.Use{Key: true, Price: true}); r != nil {
-		return chosen, cli.RefusedModel(r, now.Model, f.User)
+		return chosen, cli.RefusedModel(r, now.Model, f.User, config.KeyVariable(now.Model))
 	}
 	return chosen, nil
 }

@@ -55,6 +55,16 @@ func (f *SettingsFlags) UseEnvironment(stored Stored) {
 	}
 }
 
+// KeyVariable is the variable with the key of a model's provider, "" if there is none.
+func KeyVariable(model string) string {
+	for _, p := range ProviderKeys {
+		if p.Provider == provider(model) {
+			return p.Variable
+		}
+	}
+	return ""
+}
+
 func provider(model string) string {
 	name, _, _ := strings.Cut(model, "/")
 	if name == "google" {

@@ -60,3 +60,12 @@ func TestDefaultModelsAreListed(t *testing.T) {
 		}
 	}
 }
+
+func TestKeyVariable(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]string{"openai/gpt-4o": "OPENAI_API_KEY", "google/gemini-2.5-pro": "GEMINI_API_KEY", "Anthropic/x": "ANTHROPIC_API_KEY", "bedrock/x": "", "": ""} {
+		if got := KeyVariable(model); got != want {
+			t.Errorf("%s: %q, want %q", model, got, want)
+		}
+	}
+}

@@ -14,8 +14,10 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // AWS are credentials of Amazon Web Services. Region is "" if they do not name one.
@@ -55,7 +57,21 @@ func ParseAWS(text string) (*AWS, error) {
 	case a.AccessKeyID == "" || a.SecretAccessKey == "":
 		return nil, errors.New("AWS credentials need both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	}
+	// They become part of headers and addresses.
+	if name := unprintable("AWS_ACCESS_KEY_ID", a.AccessKeyID, "AWS_SECRET_ACCESS_KEY", a.SecretAccessKey, "AWS_SESSION_TOKEN", a.SessionToken, "AWS_REGION", a.Region); name != "" {
+		return nil, errors.New("the value of " + name + " contains line breaks or other control characters")
+	}
 	return a, nil
+}
+
+// unprintable returns the first name whose value contains control characters, "" if none does.
+func unprintable(namesAndValues ...string) string {
+	for pair := range slices.Chunk(namesAndValues, 2) {
+		if strings.ContainsFunc(pair[1], unicode.IsControl) {
+			return pair[0]
+		}
+	}
+	return ""
 }
 
 // Line returns the credentials on one line, in a format that ParseAWS accepts.

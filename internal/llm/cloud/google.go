@@ -54,6 +54,9 @@ func ParseServiceAccount(text string) (*ServiceAccount, error) {
 	if file.Type != "service_account" || file.Email == "" || file.Key == "" {
 		return nil, errors.New("the JSON is not the key file of a service account: create a key of the type JSON for a service account in Google Cloud")
 	}
+	if name := unprintable("project_id", file.Project, "private_key_id", file.KeyID, "client_email", file.Email, "token_uri", file.TokenURI); name != "" {
+		return nil, errors.New("the " + name + " in the key file of the service account contains line breaks or other control characters")
+	}
 	a := &ServiceAccount{Project: file.Project, email: file.Email, keyID: file.KeyID, tokens: file.TokenURI, id: sha256.Sum256([]byte(text))}
 	if a.tokens == "" {
 		a.tokens = googleTokens

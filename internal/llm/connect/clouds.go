@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/anthropic"
@@ -20,13 +21,19 @@ func CheckKey(provider, key string) (string, error) {
 	switch provider {
 	case "bedrock":
 		a, err := cloud.ParseAWS(key)
-		if a == nil || err != nil {
+		if err != nil {
 			return key, sentence(err)
 		}
-		return a.Line(), nil
+		if a != nil {
+			return a.Line(), nil
+		}
 	case "vertexai":
-		_, err := cloud.ParseServiceAccount(key)
-		return key, sentence(err)
+		if a, err := cloud.ParseServiceAccount(key); a != nil || err != nil {
+			return key, sentence(err)
+		}
+	}
+	if strings.ContainsFunc(strings.TrimSpace(key), unicode.IsControl) {
+		return key, sentence(errors.New("the key contains line breaks or other control characters"))
 	}
 	return key, nil
 }

@@ -287,6 +287,19 @@ func TestBedrock(t *testing.T) {
 	for _, complaint := range models.Complaints() {
 		t.Error(complaint)
 	}
+	for _, field := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"} {
+		values := map[string]string{"AWS_ACCESS_KEY_ID": accessKey, "AWS_SECRET_ACCESS_KEY": secretKey, "AWS_SESSION_TOKEN": session, "AWS_REGION": "eu-west-3"}
+		values[field] += "\r\nX-Injected: 1"
+		bad, _ := json.Marshal(values)
+		if _, err := connect.CheckKey("bedrock", string(bad)); err == nil || !strings.Contains(err.Error(), "value of "+field) || strings.Contains(err.Error(), secretKey) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	for _, provider := range []string{"bedrock", "vertexai", "openai"} {
+		if _, err := connect.CheckKey(provider, "key\r\nX-Injected: 1"); err == nil || !strings.Contains(err.Error(), "line breaks") {
+			t.Errorf("a key of %s: %v", provider, err)
+		}
+	}
 	for _, name := range []string{"bedrock/eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "bedrock/amazon.nova-pro-v1:0"} {
 		wrong := strings.Replace(lines, secretKey, "wrong-secret-canary", 1)
 		_, _, err := said(t, opened(t, nil, llm.Config{Model: name, APIKey: wrong, BaseURL: server.URL}), hello("hi"))
@@ -478,6 +491,17 @@ func TestVertex(t *testing.T) {
 		var e *llm.Error
 		if !errors.As(err, &e) || e.Class != llm.ClassAuth || !e.Unsent || !strings.Contains(e.Message, "Invalid JWT Signature") {
 			t.Errorf("%s with another key: %#v", name, err)
+		}
+	}
+	for _, field := range []string{"project_id", "client_email", "private_key_id", "token_uri"} {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(file), &fields); err != nil {
+			t.Fatal(err)
+		}
+		fields[field] = "a\r\nX-Injected: 1"
+		bad, _ := json.Marshal(fields)
+		if _, err := connect.CheckKey("vertexai", string(bad)); err == nil || !strings.Contains(err.Error(), "The "+field+" in") {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
 	for bad, want := range map[string]string{`{"type":"authorized_user"}`: "service account", `{"a`: "JSON", strings.Replace(file, "BEGIN PRIVATE", "BEGIN", 1): "PEM"} {
