@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"deckhand/internal/agent/summary"
+	"deckhand/internal/agent/history"
 	"deckhand/internal/clip"
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
@@ -148,7 +148,7 @@ func (l *Loop) condense(ctx context.Context, w *worker, st session.State, p Prof
 	w.condensed++
 	event := session.Condensed{From: oldest(t.messages[from:to]), To: oldest(t.messages[to:]) - 1}
 	if !p.Condense {
-		event.Summary = digest(t.messages[from:to], summary.PlainLimit)
+		event.Summary = digest(t.messages[from:to], history.PlainLimit)
 		return l.condensed(ctx, w, event)
 	}
 	return l.summarise(ctx, w, p.with(p.Small), p, t.messages[from:to], event, nil)
@@ -197,7 +197,7 @@ func (l *Loop) summarise(ctx context.Context, w *worker, p, main Profile, old []
 	if p.Info.Window > 0 {
 		limit = int(p.Info.Window) * bytesPerToken / 2
 	}
-	req := llm.Request{Model: p.ModelName, System: summary.Prompt(asked), MaxOutput: min(answerLimit(p.Info), 4096), Conversation: string(w.id),
+	req := llm.Request{Model: p.ModelName, System: history.Prompt(asked), MaxOutput: min(answerLimit(p.Info), 4096), Conversation: string(w.id),
 		Messages: []llm.Message{{Role: llm.User, Text: digest(old, limit>>(w.condensed-1))}}}
 	worst := cost(llm.Price{Input: max(p.Info.Price.Input, p.Info.Price.CacheWrite), Output: p.Info.Price.Output},
 		llm.Usage{Input: int64(len(req.System)+len(req.Messages[0].Text)) + 1000, Output: req.MaxOutput})
@@ -216,7 +216,7 @@ func (l *Loop) summarise(ctx context.Context, w *worker, p, main Profile, old []
 		return l.uncompacted(ctx, w, over.Error())
 	}
 	if errors.As(err, &over) { // there is no money for a summary; there may be for going on
-		event.Summary = digest(old, summary.PlainLimit)
+		event.Summary = digest(old, history.PlainLimit)
 		return l.condensed(ctx, w, event)
 	}
 	if err != nil {
@@ -235,7 +235,7 @@ func (l *Loop) summarise(ctx context.Context, w *worker, p, main Profile, old []
 		return l.left(ctx, w, err)
 	case err != nil:
 		e := failure(err)
-		event.Summary = digest(old, summary.PlainLimit)
+		event.Summary = digest(old, history.PlainLimit)
 		failed := func(s session.State) ([]session.Payload, error) {
 			return s.AskFailed(w.claim, call, string(e.Class), p.mask(e.Message), spent(e, s.Reserved), false)
 		}
@@ -252,7 +252,7 @@ func (l *Loop) summarise(ctx context.Context, w *worker, p, main Profile, old []
 	default:
 		event.Summary = p.mask(strings.TrimSpace(a.text))
 		if event.Summary == "" {
-			event.Summary = digest(old, summary.PlainLimit)
+			event.Summary = digest(old, history.PlainLimit)
 		}
 		answered := session.ModelAnswered{Call: call, Text: event.Summary, Purpose: session.ForSummary, Cost: cost(p.Info.Price, a.done.Usage), Usage: session.Usage(a.done.Usage)}
 		st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.Answered(w.claim, answered) }, condensing(w, event))
@@ -276,18 +276,18 @@ func condensing(w *worker, event session.Condensed) func(session.State) ([]sessi
 		if s.Claim != w.claim {
 			return nil, session.ErrNotOwner
 		}
-		event.Summary = summary.WithRequests(event.Summary, s.Requests)
+		event.Summary = history.WithRequests(event.Summary, s.Requests)
 		return []session.Payload{event}, nil
 	}
 }
 
 // digest writes messages down one after the other in at most limit bytes, more or less.
 func digest(old []entry, limit int) string {
-	list := make([]summary.Message, len(old))
+	list := make([]history.Message, len(old))
 	for i := range old {
-		list[i] = summary.Message{Message: &old[i].Message, Summary: old[i].summary}
+		list[i] = history.Message{Message: &old[i].Message, Summary: old[i].summary}
 	}
-	return summary.Digest(list, limit)
+	return history.Digest(list, limit)
 }
 
 // smallText is what is never cut.

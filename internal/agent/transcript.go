@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"deckhand/internal/agent/path"
-	"deckhand/internal/agent/result"
-	"deckhand/internal/agent/summary"
+	"deckhand/internal/agent/history"
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
 )
@@ -50,9 +48,9 @@ type transcript struct {
 	previous map[string]json.RawMessage
 	repeats  loopDetector
 	// path is what of the log the model sees; turned means that it must be read again.
-	path   path.Path
+	path   history.Path
 	turned bool
-	// folder is where the shell stands, also after what the model does not see; see result.Folder.
+	// folder is where the shell stands, also after what the model does not see; see history.Folder.
 	folder string
 }
 
@@ -94,7 +92,7 @@ func (t *transcript) advance(ctx context.Context, log session.Log, st session.St
 		if err != nil {
 			return err
 		}
-		t.upTo, t.turned, t.folder = e.Number, t.path.Add(e) || t.turned, result.Folder(e.Payload, t.folder)
+		t.upTo, t.turned, t.folder = e.Number, t.path.Add(e) || t.turned, history.Folder(e.Payload, t.folder)
 		if !t.turned {
 			t.add(e)
 		}
@@ -136,7 +134,7 @@ func (t *transcript) add(e session.Event) {
 		}
 	case session.CommandEnded:
 		text := "[The user ran this command in the shell, without asking you for anything]\n$ " + p.Command + "\n" +
-			result.Text(session.ToolReturned{Output: p.Output, Details: p.Details})
+			history.Text(session.ToolReturned{Output: p.Output, Details: p.Details})
 		t.tell(entry{Message: llm.Message{Role: llm.User, Text: text, Aside: true}, number: e.Number, context: true})
 	case session.ModelFailed:
 		t.settle()
@@ -211,7 +209,7 @@ func (t *transcript) returned(number int64, p session.ToolReturned) {
 		t.previous[p.Name] = p.Details
 	}
 	t.repeats.did(p)
-	text := result.Text(p)
+	text := history.Text(p)
 	if args, ok := t.edited[p.ID]; ok {
 		text = "[The user changed the arguments of this call to " + string(args) + "]\n" + text
 		delete(t.edited, p.ID)
@@ -300,7 +298,7 @@ func (t *transcript) replace(p session.Condensed) {
 	case pictured > from:
 		pictured = from
 	}
-	short := entry{number: p.From, summary: true, Message: llm.Message{Role: llm.User, Text: summary.Intro + p.Summary}}
+	short := entry{number: p.From, summary: true, Message: llm.Message{Role: llm.User, Text: history.Intro + p.Summary}}
 	t.pictured = pictured
 	t.rewrite(slices.Concat(t.messages[:from], []entry{short}, t.messages[to:]))
 }

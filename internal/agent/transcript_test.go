@@ -10,9 +10,9 @@ import (
 	"deckhand/internal/session"
 )
 
-// history is a transcript of random work: answers with calls, and people who
+// replayed is a transcript of random work: answers with calls, and people who
 // speak whenever they like.
-func history(random *rand.Rand) *transcript {
+func replayed(random *rand.Rand) *transcript {
 	t := &transcript{recalled: map[int64]bool{}}
 	number := int64(0)
 	add := func(p session.Payload) {
@@ -79,7 +79,7 @@ func broken(messages []llm.Message) string {
 func TestEveryCutIsClean(t *testing.T) {
 	for seed := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		tr := history(random)
+		tr := replayed(random)
 		if why := broken(tr.shown); why != "" {
 			t.Fatalf("seed %d: before: %s", seed, why)
 		}

@@ -63,6 +63,45 @@ func (f *SettingsFlags) OfServer(baseURL string, asks bool) string {
 	return ""
 }
 
+// Conflict returns the first flag that only a server's own settings can follow and that differs from those, "" if none does.
+func (f *SettingsFlags) Conflict(now api.Settings) string {
+	differs := func(flag string, has *string) bool { return flag != "" && (has == nil || *has != flag) }
+	switch {
+	case differs(f.BaseURL, now.LLMBaseURL):
+		return "--base-url"
+	case differs(f.Agent, now.Agent):
+		return "--agent"
+	case f.MaxIterations != nil && (now.MaxIterations == nil || *now.MaxIterations != *f.MaxIterations):
+		return "--max-iterations"
+	}
+	return ""
+}
+
+// Approval is when the flags make the agent ask: always, risky or never; "" if they do not say.
+func (f *SettingsFlags) Approval() string {
+	switch {
+	case f.Yes:
+		return "never"
+	case f.Confirm && f.Analyzer == "":
+		return "always"
+	case f.Confirm || f.Analyzer != "":
+		return "risky"
+	}
+	return ""
+}
+
+// Overrides returns what a conversation needs to follow the flags for the model and the budget. now is what was chosen for it;
+// joined means that the settings of the server are not those of the flags.
+func (f *SettingsFlags) Overrides(now api.Overrides, joined bool) (in api.SetOverrides) {
+	if f.Model != "" && now.Model() != f.Model && (joined || now.Model() != "") {
+		in.LLMModel = api.Some(f.Model)
+	}
+	if limit := now.MaxBudgetPerTask; f.Budget != nil && (limit == nil && joined || limit != nil && *limit != *f.Budget) {
+		in.MaxBudgetPerTask = api.Some(*f.Budget)
+	}
+	return in
+}
+
 // ModelKey returns the API key of the model, from the environment only: all users can see command-line arguments.
 func ModelKey() string {
 	if k := os.Getenv("DECKHAND_LLM_API_KEY"); k != "" {

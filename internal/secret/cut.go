@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"deckhand/internal/secret/cut"
 )
 
 // Long text is cut before it is masked: in the sandbox, which knows no secrets, or by a tool. A mark stands for what was
@@ -11,16 +13,6 @@ import (
 
 // minPart is how much of a secret is masked at a cut. Less tells nothing, and occurs by chance.
 const minPart = 4
-
-const (
-	ellipsis = "…"
-	openMark = "[..."
-	endMark  = "...]"
-	// maxMark is how long a mark in brackets can be, between its ends.
-	maxMark = 200
-	// around are the characters between a mark and the text.
-	around = " \t\r\n[]"
-)
 
 // parts is what of forms can be part of a cut text.
 type parts struct {
@@ -45,46 +37,6 @@ func newParts(forms []string) parts {
 	return p
 }
 
-// marks lists the marks of a text. What follows open may become one when more text follows.
-func marks(s string) (all []span, open int) {
-	for at := 0; at < len(s); {
-		i := strings.Index(s[at:], ellipsis)
-		b := strings.Index(s[at:], openMark)
-		switch {
-		case i < 0 && b < 0:
-			return all, unfinished(s, at)
-		case b < 0 || i >= 0 && i < b:
-			at += i
-			all = append(all, span{at, at + len(ellipsis)})
-			at += len(ellipsis)
-		default:
-			at += b
-			rest := s[at+len(openMark) : min(len(s), at+len(openMark)+maxMark)]
-			line, _, whole := strings.Cut(rest, "\n")
-			if n := strings.Index(line, endMark); n >= 0 {
-				all = append(all, span{at, at + len(openMark) + n + len(endMark)})
-				at += len(openMark) + n + len(endMark)
-				continue
-			}
-			if !whole && len(rest) < maxMark {
-				return all, at
-			}
-			at += len(openMark)
-		}
-	}
-	return all, len(s)
-}
-
-// unfinished is where the first bytes of a mark at the end of a text begin.
-func unfinished(s string, from int) int {
-	for n := min(len(openMark)-1, len(s)-from); n > 0; n-- {
-		if end := s[len(s)-n:]; strings.HasPrefix(openMark, end) || strings.HasPrefix(ellipsis, end) {
-			return len(s) - n
-		}
-	}
-	return len(s)
-}
-
 // telling reports whether a part of a secret says something about it.
 func telling(part string) bool {
 	different := 3
@@ -96,7 +48,7 @@ func telling(part string) bool {
 
 // before returns the beginning of a secret with which a text ends.
 func (a *automaton) before(s string) (span, bool) {
-	s = strings.TrimRight(s, around)
+	s = strings.TrimRight(s, cut.Around)
 	from := max(0, len(s)-a.parts.longest)
 	var found scan
 	found.run(a, s[from:], 0)
@@ -107,9 +59,9 @@ func (a *automaton) before(s string) (span, bool) {
 // after returns the end of a secret with which the text at a position begins. Unknown means that more text must follow
 // to tell; what follows open may be a mark.
 func (a *automaton) after(s string, at, open int) (part span, found, unknown bool) {
-	rest := strings.TrimLeft(s[at:], around)
+	rest := strings.TrimLeft(s[at:], cut.Around)
 	at = len(s) - len(rest)
-	begun := strings.TrimRight(s[at:max(at, open)], around)
+	begun := strings.TrimRight(s[at:max(at, open)], cut.Around)
 	if len(begun) < headLen {
 		return part, false, strings.Contains(a.parts.text, begun)
 	}
@@ -118,13 +70,13 @@ func (a *automaton) after(s string, at, open int) (part span, found, unknown boo
 	}
 	unknown = len(begun) < a.parts.longest && strings.Contains(a.parts.text, begun)
 	rest = rest[:min(len(rest), a.parts.longest)]
-	part = span{at, at + a.parts.ending(rest)}
+	part = span{at, at + cut.Ending(rest, a.parts.text)}
 	return part, telling(s[part.from:part.to]), unknown
 }
 
 // inside reports whether the text between two cuts is from the middle of a secret.
 func (a *automaton) inside(s string, from, to int) (span, bool) {
-	text := strings.Trim(s[from:to], around)
+	text := strings.Trim(s[from:to], cut.Around)
 	if len(text) < MinMasked || len(text) > a.parts.longest {
 		return span{}, false
 	}
@@ -134,58 +86,29 @@ func (a *automaton) inside(s string, from, to int) (span, bool) {
 	return span{from, to}, telling(text) && strings.Contains(a.parts.text, text)
 }
 
-// ending returns how much of the beginning of a text is the end of a form (Knuth-Morris-Pratt).
-func (p parts) ending(text string) int {
-	back := make([]int, len(text)+1) // the longest beginning that is also an end, for each length
-	for i, n := 1, 0; i < len(text); i++ {
-		for n > 0 && text[i] != text[n] {
-			n = back[n]
-		}
-		if text[i] == text[n] {
-			n++
-		}
-		back[i+1] = n
-	}
-	longest, n := 0, 0
-	for i := range len(p.text) {
-		c := p.text[i]
-		if c == 0 { // a form ends
-			longest, n = max(longest, n), 0
-			continue
-		}
-		for n > 0 && (n == len(text) || text[n] != c) {
-			n = back[n]
-		}
-		if text[n] == c {
-			n++
-		}
-	}
-	return longest
-}
-
 // cuts returns the parts of secrets beside the marks of a text. What follows safe may be another part when more text
 // follows.
 func (a *automaton) cuts(s string) (found []span, safe int) {
 	if a == none {
 		return nil, len(s)
 	}
-	all, open := marks(s)
+	all, open := cut.Marks(s)
 	safe = open
 	for i, m := range all {
 		if i > 0 {
-			if part, ok := a.inside(s, all[i-1].to, m.from); ok {
+			if part, ok := a.inside(s, all[i-1].To, m.From); ok {
 				found = append(found, part)
 			}
 		}
-		if part, ok := a.before(s[:m.from]); ok {
+		if part, ok := a.before(s[:m.From]); ok {
 			found = append(found, part)
 		}
-		part, ok, unknown := a.after(s, m.to, open)
+		part, ok, unknown := a.after(s, m.To, open)
 		if ok {
 			found = append(found, part)
 		}
 		if unknown {
-			safe = min(safe, m.from)
+			safe = min(safe, m.From)
 		}
 	}
 	// A mark may follow what the text ends with.

@@ -21,7 +21,7 @@ type Flags = config.SettingsFlags
 
 // Check refuses flags that cannot be applied to a session on the server of another terminal, unless they are in force there.
 func Check(ctx context.Context, c *client.Client, f Flags, joined bool) error {
-	if !joined || f.BaseURL == "" && f.Agent == "" && f.MaxIterations == nil {
+	if !joined {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -30,31 +30,10 @@ func Check(ctx context.Context, c *client.Client, f Flags, joined bool) error {
 	if err != nil {
 		return cli.Plainly(err)
 	}
-	flag := ""
-	switch {
-	case f.BaseURL != "" && Text(now.LLMBaseURL) != f.BaseURL:
-		flag = "--base-url"
-	case f.Agent != "" && Text(now.Agent) != f.Agent:
-		flag = "--agent"
-	case f.MaxIterations != nil && (now.MaxIterations == nil || *now.MaxIterations != *f.MaxIterations):
-		flag = "--max-iterations"
-	default:
-		return nil
+	if flag := f.Conflict(now); flag != "" {
+		return cli.Usagef("%s cannot be used while another terminal has a session in this folder: its server has another value; close that session first, or omit the flag", flag)
 	}
-	return cli.Usagef("%s cannot be used while another terminal has a session in this folder: its server has another value; close that session first, or omit the flag", flag)
-}
-
-// approval is when the flags make the agent ask, "" if they do not say.
-func approval(f Flags) string {
-	switch {
-	case f.Yes:
-		return "never"
-	case f.Confirm && f.Analyzer == "":
-		return "always"
-	case f.Confirm || f.Analyzer != "":
-		return "risky"
-	}
-	return ""
+	return nil
 }
 
 // Apply makes a conversation follow the flags. joined means that the server runs in another process; then its flags are in
@@ -68,8 +47,7 @@ func Apply(ctx context.Context, c *client.Client, id string, f Flags, joined boo
 	if err != nil {
 		return cli.Plainly(err)
 	}
-	var in api.SetOverrides
-	want := approval(f)
+	in, want := f.Overrides(now, joined), f.Approval()
 	if want == "" {
 		if want = settings.Asks(); joined && want == "never" {
 			want = "risky"
@@ -77,12 +55,6 @@ func Apply(ctx context.Context, c *client.Client, id string, f Flags, joined boo
 	}
 	if has := Text(now.Approval); has != want && (joined || has != "") {
 		in.Approval = api.Some(want)
-	}
-	if f.Model != "" && now.Model() != f.Model && (joined || now.Model() != "") {
-		in.LLMModel = api.Some(f.Model)
-	}
-	if limit := now.MaxBudgetPerTask; f.Budget != nil && (limit == nil && joined || limit != nil && *limit != *f.Budget) {
-		in.MaxBudgetPerTask = api.Some(*f.Budget)
 	}
 	if in == (api.SetOverrides{}) {
 		return nil
@@ -132,7 +104,7 @@ func Read(ctx context.Context, c *client.Client, id string, f Flags, joined bool
 		if asks == "never" {
 			asks = "risky"
 		}
-		out.Model, asks = cmp.Or(f.Model, out.Model), cmp.Or(approval(f), asks)
+		out.Model, asks = cmp.Or(f.Model, out.Model), cmp.Or(f.Approval(), asks)
 	}
 	out.Mode, out.Window = modes[asks], catalogue.New(nil).Info(out.Model).Window
 	return out, nil

@@ -1,6 +1,6 @@
-// Package summary builds the texts for condensing a conversation: the prompt for a model that summarises it, and a digest
-// that needs no model.
-package summary
+// Package history is what the model sees of a conversation: which events after restores, the texts of results, and the
+// summaries that replace old messages. A summary is made by a model with a prompt, or is a digest that needs no model.
+package history
 
 import (
 	_ "embed"

@@ -1,5 +1,4 @@
-// Package path says which events of a conversation the model sees after restores.
-package path
+package history
 
 import (
 	"context"

@@ -1,9 +1,7 @@
-// Package result reads the results of tool calls: their text for the model, and where they left the shell.
-package result
+package history
 
 import (
 	"encoding/json"
-	"path"
 	"strings"
 
 	"deckhand/internal/clip"
@@ -50,6 +48,3 @@ func Folder(p session.Payload, before string) string {
 	}
 	return *d.Folder
 }
-
-// Outside reports whether a folder as Folder returns it is outside of the workspace.
-func Outside(folder string) bool { return path.IsAbs(folder) }
