@@ -41,20 +41,22 @@ func TestOverrides(t *testing.T) {
 		body string
 		want string
 	}{
-		{`{}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false}`},
-		{`{"llm_model":"acme/priced"}`, `{"llm_model":"acme/priced","max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false}`},
-		{`{"max_budget_per_task":2.5}`, `{"llm_model":"acme/priced","max_budget_per_task":2.5,"reasoning_effort":null,"plan_mode":false}`},
-		{`{"llm_model":"scripted/demo"}`, `{"llm_model":"scripted/demo","max_budget_per_task":2.5,"reasoning_effort":null,"plan_mode":false}`},
-		{`{"llm_model":"scripted/demo","max_budget_per_task":2.5}`, `{"llm_model":"scripted/demo","max_budget_per_task":2.5,"reasoning_effort":null,"plan_mode":false}`},
-		{`{"max_budget_per_task":0}`, `{"llm_model":"scripted/demo","max_budget_per_task":0,"reasoning_effort":null,"plan_mode":false}`},
-		{`{"llm_model":null,"max_budget_per_task":1e30}`, `{"llm_model":null,"max_budget_per_task":9000000000,"reasoning_effort":null,"plan_mode":false}`},
-		{`{"llm_model":null,"max_budget_per_task":null}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false}`},
-		{`{"llm_model":"acme/unpriced"}`, `{"llm_model":"acme/unpriced","max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false}`},
-		{`{"llm_model":"","reasoning_effort":"high"}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":"high","plan_mode":false}`},
-		{`{"reasoning_effort":null}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false}`},
-		{`{"plan_mode":true}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":true}`},
-		{`{"llm_model":"scripted/demo"}`, `{"llm_model":"scripted/demo","max_budget_per_task":null,"reasoning_effort":null,"plan_mode":true}`},
-		{`{"plan_mode":false,"llm_model":null}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false}`},
+		{`{}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
+		{`{"llm_model":"acme/priced"}`, `{"llm_model":"acme/priced","max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
+		{`{"max_budget_per_task":2.5}`, `{"llm_model":"acme/priced","max_budget_per_task":2.5,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
+		{`{"llm_model":"scripted/demo"}`, `{"llm_model":"scripted/demo","max_budget_per_task":2.5,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
+		{`{"llm_model":"scripted/demo","max_budget_per_task":2.5}`, `{"llm_model":"scripted/demo","max_budget_per_task":2.5,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
+		{`{"max_budget_per_task":0}`, `{"llm_model":"scripted/demo","max_budget_per_task":0,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
+		{`{"llm_model":null,"max_budget_per_task":1e30}`, `{"llm_model":null,"max_budget_per_task":9000000000,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
+		{`{"llm_model":null,"max_budget_per_task":null}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
+		{`{"llm_model":"acme/unpriced"}`, `{"llm_model":"acme/unpriced","max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
+		{`{"llm_model":"","reasoning_effort":"high"}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":"high","plan_mode":false,"approval":null}`},
+		{`{"reasoning_effort":null}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
+		{`{"plan_mode":true}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":true,"approval":null}`},
+		{`{"llm_model":"scripted/demo"}`, `{"llm_model":"scripted/demo","max_budget_per_task":null,"reasoning_effort":null,"plan_mode":true,"approval":null}`},
+		{`{"plan_mode":false,"llm_model":null}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
+		{`{"approval":"always"}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false,"approval":"always"}`},
+		{`{"approval":null}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null,"plan_mode":false,"approval":null}`},
 	} {
 		for _, a := range []answer{r.do("PUT", path, c.body), r.do("GET", path, "")} {
 			if a.want(t, 200); strings.TrimSpace(a.body) != c.want {
@@ -62,7 +64,7 @@ func TestOverrides(t *testing.T) {
 			}
 		}
 	}
-	if n := len(overridden(r.events(id))); n != 12 { // what changes nothing is not recorded
+	if n := len(overridden(r.events(id))); n != 14 { // what changes nothing is not recorded
 		t.Errorf("%d changes are recorded", n)
 	}
 	r.as("bob", "PUT", path, `{}`).want(t, 404)
