@@ -38,7 +38,7 @@ func DataDir(dir string) error {
 		return fmt.Errorf("not writable: %w", err)
 	}
 	var fs syscall.Statfs_t
-	if syscall.Statfs(dir, &fs) == nil && int64(fs.Bavail)*fs.Bsize < 100<<20 {
+	if syscall.Statfs(dir, &fs) == nil && int64(fs.Bavail)*int64(fs.Bsize) < 100<<20 {
 		err = errors.New("less than 100 MiB of disk space left")
 	}
 	return errors.Join(err, os.Remove(probe))

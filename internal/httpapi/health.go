@@ -40,14 +40,14 @@ func (d *Handler) serverInfo(_ context.Context, _ *rest.Call, _ rest.None, _ res
 	if f := fields("/proc/self/statm"); len(f) > 1 {
 		res.Memory.VMS, res.Memory.RSS = number64(f[0])*page, number64(f[1])*page
 	}
-	var sys syscall.Sysinfo_t
-	if syscall.Sysinfo(&sys) == nil && sys.Totalram > 0 {
-		res.Memory.Percent = 100 * float64(res.Memory.RSS) / (float64(sys.Totalram) * float64(sys.Unit))
+	if f := fields("/proc/meminfo"); len(f) > 1 && f[0] == "MemTotal:" && number64(f[1]) > 0 {
+		res.Memory.Percent = 100 * float64(res.Memory.RSS) / float64(number64(f[1])<<10)
 	}
 	var fs syscall.Statfs_t
 	if syscall.Statfs(d.Server.DataDir, &fs) == nil && fs.Blocks > 0 {
-		res.Disk.Total, res.Disk.Free = int64(fs.Blocks)*fs.Bsize, int64(fs.Bavail)*fs.Bsize
-		res.Disk.Used = res.Disk.Total - int64(fs.Bfree)*fs.Bsize
+		block := int64(fs.Bsize)
+		res.Disk.Total, res.Disk.Free = int64(fs.Blocks)*block, int64(fs.Bavail)*block
+		res.Disk.Used = res.Disk.Total - int64(fs.Bfree)*block
 		res.Disk.Percent = 100 * float64(res.Disk.Used) / float64(res.Disk.Total)
 	}
 	for line := range strings.SplitSeq(content("/proc/self/io"), "\n") {

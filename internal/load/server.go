@@ -47,7 +47,7 @@ func Start(ctx context.Context, logs, addr, name string, args ...string) (*Serve
 	s.cmd = exec.CommandContext(ctx, name, args...)
 	s.cmd.Env = Environment()
 	s.cmd.Stdout, s.cmd.Stderr = said, said
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	s.cmd.SysProcAttr = process.Group()
 	s.cmd.Cancel = func() error { return syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM) }
 	s.cmd.WaitDelay = 10 * time.Second
 	begin := time.Now()

@@ -6,16 +6,14 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // Memory is how much memory there is for this process and its sandboxes, in bytes: the machine's, or that of the
 // container it runs in.
 func Memory() int64 {
 	most := int64(4 << 30) // if the system does not say
-	var info syscall.Sysinfo_t
-	if syscall.Sysinfo(&info) == nil && info.Totalram > 0 {
-		most = int64(info.Totalram) * int64(max(info.Unit, 1))
+	if n := installed(); n > 0 {
+		most = n
 	}
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		if n := readNumber(file); n > 0 {

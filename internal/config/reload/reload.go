@@ -129,6 +129,6 @@ func (r *Reloader) Run(ctx context.Context) error {
 }
 
 func terminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	_, err := unix.IoctlGetTermios(int(f.Fd()), getTermios)
 	return err == nil
 }

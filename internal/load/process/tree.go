@@ -7,13 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// Adopt makes this process the parent of what its children leave behind, so that
-// sandboxes, which outlive their server, still count as its own.
-func Adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // tree is every process below this one.
 type tree []int

@@ -1,3 +1,5 @@
+//go:build linux
+
 package tree
 
 import "golang.org/x/sys/unix"

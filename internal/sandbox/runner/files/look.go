@@ -252,12 +252,6 @@ func (u *usage) sameMount(d *folder, name string, st *unix.Stat_t) bool {
 	return ok && id == u.mount
 }
 
-func mountID(fd int, name string) (uint64, bool) {
-	var st unix.Statx_t
-	err := unix.Statx(fd, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &st)
-	return st.Mnt_id, err == nil && st.Mask&unix.STATX_MNT_ID != 0
-}
-
 // miss remembers what could not be counted; what went away needs no counting.
 func (u *usage) miss(at []byte, err error) {
 	if u.missed == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) {

@@ -191,7 +191,7 @@ func (d *folder) attributes(name string, p sandbox.WriteParams, missing bool) (a
 		case st.Mode&unix.S_IFMT != unix.S_IFREG:
 			return a, errIrregular
 		default:
-			like, a.mode = st, st.Mode&0o777
+			like, a.mode = st, uint32(st.Mode)&0o777
 		}
 	}
 	if p.Mode.Perm() != 0 {
@@ -262,7 +262,7 @@ func (d *folder) rename(tmp string, into *folder, name string, exclusive bool) e
 	if !exclusive {
 		return retry(func() error { return unix.Renameat(d.fd(), tmp, into.fd(), name) })
 	}
-	err := retry(func() error { return unix.Renameat2(d.fd(), tmp, into.fd(), name, unix.RENAME_NOREPLACE) })
+	err := retry(func() error { return renameNew(d.fd(), tmp, into.fd(), name) })
 	if isAny(err, syscall.EINVAL, syscall.ENOSYS) { // some file systems cannot
 		if err = unix.Linkat(d.fd(), tmp, into.fd(), name, 0); err == nil {
 			err = unix.Unlinkat(d.fd(), tmp, 0)

@@ -1,10 +1,6 @@
 package reserve
 
-import (
-	"os"
-
-	"golang.org/x/sys/unix"
-)
+import "os"
 
 // ahead keeps blocks of the disk allocated behind the end of the write-ahead log. They belong
 // to that file, so what others write in the same moment cannot take them: messages are
@@ -48,7 +44,7 @@ func (a *ahead) allocate() {
 	}
 	defer f.Close()
 	for _, end := range []int64{info.Size() + a.size + a.size/2, info.Size() + a.size} {
-		if unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, end) == nil {
+		if allocate(f, end) == nil {
 			a.allocated = end
 			return
 		}
