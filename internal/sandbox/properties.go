@@ -40,6 +40,8 @@ type Options struct {
 	Dir string
 	// Runner is the runner's program on this machine.
 	Runner string
+	// RunnerFor returns the path of the runner for another architecture than this program's. May be nil.
+	RunnerFor func(arch string) (string, error)
 	// Shared is a folder for what other processes can use too, if the driver is for a single sandbox.
 	Shared string
 	// Instance tells our containers from another server's.
@@ -52,6 +54,7 @@ type Options struct {
 
 	RootFS     string // of sandboxes without an image; "" for this machine's, without its secrets
 	Image      string // of sandboxes whose Spec names none
+	Pull       string // when to pull images: missing, always or never
 	User       string // inside an image; "" for the image's own
 	EngineHost string // address of the container engine; "" for the default
 }

@@ -16,13 +16,14 @@ import (
 type Flags struct {
 	Sandbox          string          `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"${sandbox_drivers}" help:"Where commands run: ${sandbox_help}."`
 	SandboxImage     string          `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Default image of docker sandboxes (default: ${default})."`
+	SandboxPull      string          `name:"sandbox-pull" env:"DECKHAND_SANDBOX_PULL" default:"missing" enum:"missing,always,never" help:"When to pull images of docker sandboxes: missing, always (for each new sandbox) or never."`
 	SandboxUser      string          `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"UID[:GID]" help:"User inside docker sandboxes. Default: the image's user."`
 	SandboxRootFS    string          `name:"sandbox-rootfs" env:"DECKHAND_SANDBOX_ROOTFS" placeholder:"DIR" help:"Root file system of local sandboxes. Default: this machine's, without its secrets."`
 	SandboxCPUs      float64         `name:"sandbox-cpus" env:"DECKHAND_SANDBOX_CPUS" default:"2" placeholder:"N" help:"CPU limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
 	SandboxMemory    config.ByteSize `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
 	SandboxProcesses int             `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Maximum number of processes and threads in a sandbox (default: ${default})."`
 	SandboxDisk      config.ByteSize `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"Disk limit of a sandbox, including its workspace (default: ${default})."`
-	DockerHost       string          `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Address of the container engine. Default: DOCKER_HOST, or the default socket."`
+	DockerHost       string          `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Address of the container engine: unix:///PATH, tcp://HOST:PORT with the TLS certificates in DOCKER_CERT_PATH, or ssh://USER@HOST. Default: DOCKER_HOST, or the default socket."`
 	Egress           string          `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"Network access for sandboxes: open (public internet), allowlist (--egress-allow) or off. Private addresses are always blocked, except --egress-private."`
 	EgressAllow      []string        `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts for --egress allowlist: example.org, *.example.org, example.org:8443."`
 	EgressPrivate    string          `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may access, such as a package mirror."`
@@ -67,5 +68,5 @@ func (f *Flags) Policy() (egress.Policy, error) {
 // Driver is the config of the driver that the flags name.
 func (f *Flags) Driver(dataDir, instance string, out sandbox.Outward, logger *slog.Logger) drivers.Config {
 	return drivers.Config{Kind: f.Sandbox, DataDir: dataDir, RunnerPath: f.RunnerPath, Options: sandbox.Options{Shared: f.Shared, Instance: instance, Outward: out, Logger: logger, Limits: f.PerSandbox(),
-		Together: f.Together, RootFS: f.SandboxRootFS, Image: f.SandboxImage, User: f.SandboxUser, EngineHost: f.DockerHost}}
+		Together: f.Together, RootFS: f.SandboxRootFS, Image: f.SandboxImage, Pull: f.SandboxPull, User: f.SandboxUser, EngineHost: f.DockerHost}}
 }

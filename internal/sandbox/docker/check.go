@@ -13,7 +13,7 @@ import (
 
 // Check asks the engine what it can do, and looks for the runner and the image.
 func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
-	what := "container engine at " + d.engine.DaemonHost()
+	what := "container engine at " + d.engine.Address
 	if err := d.Ping(ctx); err != nil {
 		return []sandbox.Finding{{
 			Fatal: true, What: what, Found: err.Error(),
@@ -29,6 +29,10 @@ func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
 		OK: true, What: what,
 		Found: fmt.Sprintf("version %s, API %s, storage %s, cgroup v%s", info.ServerVersion, d.engine.ClientVersion(), info.Driver, info.CgroupVersion),
 	}}
+	if d.engine.Plain {
+		found = append(found, sandbox.Finding{What: "connection", Found: "not encrypted: whoever can listen in or connect to this port controls the machine of the engine",
+			Fix: "Use TLS (DOCKER_CERT_PATH), ssh:// or a unix socket."})
+	}
 	for _, limit := range []struct {
 		name string
 		ok   bool

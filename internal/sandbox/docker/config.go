@@ -75,7 +75,7 @@ func (d *Driver) checkMount(m sandbox.Mount) error {
 		}
 	}
 	sockets := []string{"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock"}
-	if path, ok := strings.CutPrefix(d.engine.DaemonHost(), "unix://"); ok {
+	if path, ok := strings.CutPrefix(d.engine.Address, "unix://"); ok {
 		sockets = append(sockets, filepath.Clean(path))
 	}
 	sources := []string{source}
@@ -180,9 +180,9 @@ func resources(l sandbox.Limits) container.Resources {
 	}
 }
 
-// masked are the kernel's files that programs inside must not see: those that engines hide by
+// Masked are the kernel's files that programs inside must not see: those that engines hide by
 // default, and those that reveal the machine's memory.
-var masked = []string{
+var Masked = []string{
 	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
 	"/proc/timer_list", "/proc/timer_stats", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup",
 	"/sys/devices/virtual/powercap", "/sys/firmware",
@@ -204,7 +204,7 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 		NetworkMode:   "none",
 		CapDrop:       []string{"ALL"},
 		SecurityOpt:   []string{"no-new-privileges"},
-		MaskedPaths:   masked,
+		MaskedPaths:   Masked,
 		Resources:     resources(p.limits),
 		ShmSize:       sharedBytes,
 		OomScoreAdj:   killFirst,
@@ -231,7 +231,7 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "nproc", Soft: userProcesses, Hard: userProcesses})
 	}
 	if p.mounts {
-		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: d.options.Runner, Target: runnerPath, ReadOnly: true})
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: d.runner(), Target: runnerPath, ReadOnly: true})
 	}
 	stores, args := p.stores()
 	host.Mounts = append(host.Mounts, stores...)

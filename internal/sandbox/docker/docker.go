@@ -14,7 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,8 +22,10 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/connect"
 	"deckhand/internal/sandbox/docker/pool"
 	"deckhand/internal/sandbox/docker/pull"
+	"deckhand/internal/sandbox/docker/registry"
 	"deckhand/internal/sandbox/lock"
 )
 
@@ -35,8 +37,12 @@ type Options struct {
 	// one place and replace it by renaming: a stopped container that has it
 	// mounted gets the new one with its next start.
 	Runner string
+	// RunnerFor returns the path of the runner for another architecture than this program's. May be nil.
+	RunnerFor func(arch string) (string, error)
 	// Image is taken when a Spec names none.
 	Image string
+	// Pull says when images are pulled: "missing" (the default), "always" before a container is created, or "never".
+	Pull string
 	// Prefix starts the names of all containers and volumes; default "deckhand".
 	Prefix string
 	// Instance says whose boxes these are, where several servers share an engine.
@@ -55,7 +61,7 @@ const Name = "docker"
 var Kind = sandbox.Kind{
 	Properties: sandbox.Properties{Name: Name, Label: "any image", Auto: 2, Images: true, SlowStart: true, Confined: true},
 	Open: func(o sandbox.Options) (sandbox.Driver, error) {
-		return New(Options{Host: o.EngineHost, Runner: o.Runner, Image: o.Image, User: o.User, Instance: o.Instance, Outward: o.Outward, Logger: o.Logger})
+		return New(Options{Host: o.EngineHost, Runner: o.Runner, RunnerFor: o.RunnerFor, Image: o.Image, Pull: o.Pull, User: o.User, Instance: o.Instance, Outward: o.Outward, Logger: o.Logger})
 	},
 }
 
@@ -94,10 +100,7 @@ const (
 type Driver struct {
 	options Options
 	log     *slog.Logger
-	engine  *client.Client
-	// shares is true if the engine is reached by a socket of this machine, so
-	// that it may see the same files.
-	shares bool
+	engine  connect.Engine
 	// copies becomes true once mounting the runner has turned out not to work.
 	copies atomic.Bool
 	// mounted becomes true once the runner was seen inside a container as we know it.
@@ -108,8 +111,11 @@ type Driver struct {
 
 	// plain becomes true once the engine refused to give the loopback its IPv6 address.
 	plain atomic.Bool
-	// podman is known once the engine was asked who it is.
-	podman atomic.Pointer[bool]
+	// known is set once the engine was asked what it is.
+	known atomic.Pointer[about]
+	// arch is the architecture of Options.Runner; other is the runner for the engine's, if that differs.
+	arch  string
+	other atomic.Pointer[string]
 
 	busy   lock.Table
 	pulls  pull.Pulls
@@ -142,20 +148,15 @@ func New(o Options) (*Driver, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	how := client.FromEnv
-	if o.Host != "" {
-		how = client.WithHost(o.Host)
-	}
-	engine, err := client.New(how)
+	engine, err := connect.Open(o.Host)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the container engine is not usable: %w", err)
 	}
 	d := &Driver{
 		options: o, log: o.Logger, engine: engine,
-		shares: strings.HasPrefix(engine.DaemonHost(), "unix://"),
-		parked: map[string]*parked{},
+		parked: map[string]*parked{}, arch: runtime.GOARCH,
 	}
-	d.pulls.Engine, d.pulls.Words = engine, d.pullWords
+	d.pulls = pull.Pulls{Engine: engine.Client, Words: d.pullWords, Auth: registry.Auth}
 	d.helpers = pool.New(d.startHelper, func(id string) { d.discard(context.Background(), d.helperName(id)) })
 	return d, nil
 }

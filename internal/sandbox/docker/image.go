@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/containerd/errdefs"
+
+	"deckhand/internal/sandbox"
 )
 
 // image is what has to be known of an image before a container is made of it.
@@ -53,6 +55,22 @@ func (m *images) setOwner(id, user string, o owner) {
 		m.owner = map[string]owner{}
 	}
 	m.owner[id+" "+user] = o
+}
+
+// pull pulls an image that the engine does not have.
+func (d *Driver) pull(ctx context.Context, name string, progress func(sandbox.Progress)) error {
+	if d.options.Pull == "never" {
+		return unavailable(nil, "The container engine does not have the image %s, and --sandbox-pull is never. Pull the image on the machine of the engine.", name)
+	}
+	return d.pulls.Pull(ctx, name, progress)
+}
+
+// refresh pulls the image of a sandbox that has no container yet.
+func (d *Driver) refresh(ctx context.Context, id, name string, progress func(sandbox.Progress)) error {
+	if old, err := d.look(ctx, id); err != nil || old != nil {
+		return err
+	}
+	return d.pulls.Pull(ctx, name, progress)
 }
 
 // find looks for an image that the engine has.

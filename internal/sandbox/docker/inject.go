@@ -20,6 +20,32 @@ import (
 // same files as we do, which costs nothing; copied otherwise, which takes a
 // while each time. Whether it does is found out by trying.
 
+// runner returns the path of the runner for the engine.
+func (d *Driver) runner() string {
+	if other := d.other.Load(); other != nil {
+		return *other
+	}
+	return d.options.Runner
+}
+
+// match chooses the runner for the architecture of the engine, which may be on another machine.
+func (d *Driver) match(ctx context.Context) error {
+	if d.options.RunnerFor == nil || d.options.Runner == "" || d.other.Load() != nil {
+		return nil
+	}
+	arch := d.about(ctx).arch
+	if arch == "" || arch == d.arch {
+		return nil
+	}
+	path, err := d.options.RunnerFor(arch)
+	if err != nil {
+		return unavailable(err, "The container engine at %s is for %s, and this server only has a runner for %s. Use an engine for %s, or run the server on a machine like the engine's.",
+			d.engine.Address, arch, d.arch, d.arch)
+	}
+	d.other.Store(&path)
+	return nil
+}
+
 // inject decides how the runner gets in.
 func (d *Driver) inject(p *plan) {
 	p.mounts, p.copies = false, false
@@ -28,7 +54,7 @@ func (d *Driver) inject(p *plan) {
 		if p.program == "" {
 			p.program = d.images.runnerOf(p.image.id)
 		}
-	case d.shares && !p.unmountable && !d.copies.Load():
+	case d.engine.Local && !p.unmountable && !d.copies.Load():
 		p.mounts = true
 	default:
 		p.copies = true
@@ -43,7 +69,7 @@ func (d *Driver) inject(p *plan) {
 // this image would be no better with a copy.
 func (d *Driver) isRunnerMount(err error) bool {
 	said := brief(err)
-	return holds(said, runnerPath, d.options.Runner) && !holds(said, "exec format error")
+	return holds(said, runnerPath, d.runner()) && !holds(said, "exec format error")
 }
 
 // seen reports whether the runner that a container would see is ours. A socket
@@ -57,7 +83,7 @@ func (d *Driver) seen(ctx context.Context, containerID string) bool {
 	if err != nil {
 		return true // starting it will tell
 	}
-	here, err := os.Stat(d.options.Runner)
+	here, err := os.Stat(d.runner())
 	if err != nil {
 		return true
 	}
@@ -145,7 +171,7 @@ func (d *Driver) program() (io.Reader, error) {
 }
 
 func (d *Driver) addRunner(w *tar.Writer, name string) error {
-	program, err := os.ReadFile(d.options.Runner)
+	program, err := os.ReadFile(d.runner())
 	if err != nil {
 		return unavailable(err, "The runner cannot be read: %s", err)
 	}

@@ -3,8 +3,10 @@ package docker
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"deckhand/internal/sandbox"
@@ -48,5 +50,42 @@ func TestAnotherFileIsNotTakenForTheRunner(t *testing.T) {
 	d.options.Runner = theirs
 	if !d.seen(t.Context(), made) {
 		t.Error("the runner was not recognized")
+	}
+}
+
+// The runner must be for the architecture of the engine, not for that of the server.
+func TestRunnerForTheEngine(t *testing.T) {
+	host, image := dockertest.Engine(t), dockertest.BusyboxImage(t)
+	real := dockertest.Build(t, "./testdata/runner")
+	wrong := filepath.Join(t.TempDir(), "runner")
+	if err := os.WriteFile(wrong, []byte("for another architecture"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		install func(string) (string, error)
+		want    string
+	}{
+		"there is one":  {install: func(string) (string, error) { return real, nil }},
+		"there is none": {install: func(string) (string, error) { return "", errors.New("missing") }, want: "this server only has a runner for vax"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked string
+			d, err := New(Options{Host: host, Runner: wrong, Image: image, Prefix: "deckhand-test", Instance: "test-" + rand.Text(),
+				RunnerFor: func(arch string) (string, error) { asked = arch; return c.install(arch) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			d.arch = "vax"
+			id := "t_" + rand.Text()[:12]
+			defer d.Destroy(context.Background(), sandbox.Handle{ID: id})
+			_, err = d.Start(t.Context(), sandbox.Spec{ID: id}, nil)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+			if asked != d.about(t.Context()).arch || asked == "" {
+				t.Errorf("asked for a runner for %q", asked)
+			}
+		})
 	}
 }

@@ -24,7 +24,7 @@ func (d *Driver) View(ctx context.Context, h sandbox.Handle) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.shares || folder == "" {
+	if !d.engine.Local || folder == "" {
 		return nil, sandbox.ErrUnseen
 	}
 	root, err := os.OpenRoot(folder)
@@ -97,7 +97,7 @@ func (d *Driver) passing(ctx context.Context, h sandbox.Handle) (*plan, error) {
 	}
 	img, here, err := d.find(ctx, s.Image)
 	if err == nil && !here {
-		if err = d.pulls.Pull(ctx, s.Image, func(sandbox.Progress) {}); err == nil {
+		if err = d.pull(ctx, s.Image, func(sandbox.Progress) {}); err == nil {
 			img, _, err = d.find(ctx, s.Image)
 		}
 	}

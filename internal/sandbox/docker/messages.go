@@ -22,7 +22,7 @@ func unavailable(cause error, format string, args ...any) error {
 // unreachable is what there is to say when the engine does not answer.
 func (d *Driver) unreachable(err error) error {
 	return unavailable(err, "Cannot reach the container engine at %s: %s. Start it, set --docker-host, or use another --sandbox.",
-		d.engine.DaemonHost(), brief(err))
+		d.engine.Address, brief(err))
 }
 
 // isOver reports an error that is about our own patience, not about the engine.
@@ -72,8 +72,8 @@ func (d *Driver) pullWords(err error, image string) error {
 	case holds(said, "invalid reference format", "repository name must be", "invalid checksum digest"):
 		return unavailable(err, "%q is not the name of an image: %s", image, said)
 	case errdefs.IsNotFound(err), errdefs.IsUnauthorized(err), errdefs.IsPermissionDenied(err),
-		holds(said, "manifest unknown", "repository does not exist", "not found", "unauthorized", "authentication required", "denied", "forbidden"):
-		return unavailable(err, "The image %s does not exist or needs a login: %s. Check its name, or pull it on the machine of the container engine first.", image, said)
+		holds(said, "manifest unknown", "repository does not exist", "not found", "unauthorized", "authentication required", "no basic auth credentials", "denied", "forbidden"):
+		return unavailable(err, "The image %s does not exist or needs a login: %s. Check its name. For a private registry, run docker login as the user of the server, or pull the image on the machine of the container engine.", image, said)
 	case holds(said, "dial tcp", "no such host", "connection refused", "i/o timeout", "timeout exceeded", "tls handshake", "network is unreachable", "server misbehaving"):
 		return unavailable(err, "The registry of the image %s cannot be reached: %s", image, said)
 	case holds(said, "no space left on device"):

@@ -13,27 +13,36 @@ import (
 // Podman speaks the Docker API with an accent. What it says otherwise than
 // Docker, and does otherwise, is all here.
 
-// isPodman reports whether the engine is Podman. It is asked once.
-func (d *Driver) isPodman(ctx context.Context) bool {
-	if known := d.podman.Load(); known != nil {
+// about describes an engine. arch is its architecture as Go calls it.
+type about struct {
+	podman bool
+	arch   string
+}
+
+// about asks the engine once. If it does not respond, all is unknown: the next request returns a better error.
+func (d *Driver) about(ctx context.Context) about {
+	if known := d.known.Load(); known != nil {
 		return *known
 	}
 	got, err := d.engine.ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
-		return false // what is done next will say it better
+		return about{}
 	}
-	is := false
+	a := about{arch: got.Arch}
 	for _, part := range got.Components {
-		is = is || part.Name == "Podman Engine"
+		a.podman = a.podman || part.Name == "Podman Engine"
 	}
-	d.podman.Store(&is)
-	return is
+	d.known.Store(&a)
+	return a
 }
+
+// isPodman reports whether the engine is Podman.
+func (d *Driver) isPodman(ctx context.Context) bool { return d.about(ctx).podman }
 
 // help does what Docker does by itself when it makes a container: label a new
 // volume, and refuse to mount what is not there (Podman makes an empty folder).
 func (d *Driver) help(ctx context.Context, p *plan, labels map[string]string) error {
-	if d.shares {
+	if d.engine.Local {
 		for _, m := range p.Mounts {
 			if _, err := os.Stat(m.Source); errors.Is(err, fs.ErrNotExist) {
 				return unavailable(err, "A folder to mount into the sandbox does not exist: %s", m.Source)

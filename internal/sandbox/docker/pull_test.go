@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker"
 	"deckhand/internal/sandbox/docker/dockertest"
 )
 
@@ -30,6 +33,8 @@ type registry struct {
 	// half is called when half of the largest layer was sent; the rest follows
 	// when it returns.
 	half func(context.Context)
+	// login is true if the registry is for the user me.
+	login bool
 
 	mu    sync.Mutex
 	pulls int
@@ -84,7 +89,12 @@ func (r *registry) image() string { return strings.TrimPrefix(r.URL, "http://") 
 
 func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name, ok := strings.CutPrefix(req.URL.Path, "/v2/some/image/")
+	user, password, _ := req.BasicAuth()
 	switch {
+	case r.login && (user != "me" || password != "secret"):
+		w.Header().Set("Www-Authenticate", `Basic realm="test"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`)
 	case req.URL.Path == "/v2/":
 	case strings.HasPrefix(req.URL.Path, "/v2/private/"):
 		w.WriteHeader(http.StatusForbidden)
@@ -215,6 +225,45 @@ func TestPull(t *testing.T) {
 	defer reg.mu.Unlock()
 	if reg.pulls != before {
 		t.Error("a local image was pulled again")
+	}
+}
+
+// A private registry gets the login of the server's user. --sandbox-pull says when it is asked.
+func TestPrivateRegistry(t *testing.T) {
+	plainRegistries(t)
+	reg := newRegistry(t, dockertest.Tar(t, dockertest.Busybox(t)...))
+	reg.login = true
+	(&rig{t: t, engine: dockertest.Client(t)}).forget(reg.image())
+	dir := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", dir)
+	r := newRig(t)
+	_, err := r.Start(t.Context(), sandbox.Spec{ID: newID(), Image: reg.image()}, nil)
+	r.refused(err, "does not exist or needs a login", "docker login")
+
+	login := fmt.Sprintf(`{"auths": {%q: {"username": "me", "password": "secret"}}}`, strings.TrimPrefix(reg.URL, "http://"))
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(login), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	never := newRig(t, func(o *docker.Options) { o.Pull = "never" })
+	_, err = never.Start(t.Context(), sandbox.Spec{ID: newID(), Image: reg.image()}, nil)
+	never.refused(err, "--sandbox-pull is never")
+
+	box, _ := r.open(sandbox.Spec{Image: reg.image()}) // a login needs no restart
+	r.want(box, "echo $PULLED", "yes")
+	always := newRig(t, func(o *docker.Options) { o.Pull = "always" })
+	for _, want := range []bool{true, false} { // the second time, there is a container
+		reg.mu.Lock()
+		before := reg.pulls
+		reg.mu.Unlock()
+		if _, err := always.Start(t.Context(), sandbox.Spec{ID: "t_always", Image: reg.image()}, nil); err != nil {
+			t.Fatal(err)
+		}
+		reg.mu.Lock()
+		asked := reg.pulls > before
+		reg.mu.Unlock()
+		if asked != want {
+			t.Errorf("the registry was asked: %t, want %t", asked, want)
+		}
 	}
 }
 

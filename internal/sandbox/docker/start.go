@@ -25,14 +25,18 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	if err != nil {
 		return sandbox.Handle{}, err
 	}
-	if err := d.settle(ctx, sandbox.Handle{ID: spec.ID}); err != nil {
+	err = d.settle(ctx, sandbox.Handle{ID: spec.ID})
+	if err == nil && d.options.Pull == "always" {
+		err = d.refresh(ctx, spec.ID, s.Image, progress)
+	}
+	if err != nil {
 		return sandbox.Handle{}, err
 	}
 	h, err := d.start(ctx, spec, s, progress)
 	if errors.Is(err, errMissing) {
 		// Nothing is locked during the pull: it may take minutes, and the sandbox can be
 		// destroyed before it ever existed.
-		if err := d.pulls.Pull(ctx, s.Image, progress); err != nil {
+		if err := d.pull(ctx, s.Image, progress); err != nil {
 			return sandbox.Handle{}, err
 		}
 		h, err = d.start(ctx, spec, s, progress)
@@ -148,6 +152,9 @@ func (d *Driver) fresh(ctx context.Context, p *plan) (sandbox.Handle, error) {
 
 // make makes a new container and starts it, in whichever way the runner gets in.
 func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
+	if err := d.match(ctx); err != nil {
+		return "", err
+	}
 	p.program = ""
 	for {
 		d.inject(p)
@@ -245,13 +252,16 @@ func (d *Driver) reuse(ctx context.Context, p *plan, old *container.InspectRespo
 
 // again starts a stopped container, under the limits that hold now.
 func (d *Driver) again(ctx context.Context, p *plan, old *container.InspectResponse) error {
+	if err := d.match(ctx); err != nil {
+		return err
+	}
 	mounted := ""
 	for _, m := range old.Mounts {
 		if m.Destination == runnerPath {
 			mounted = m.Source
 		}
 	}
-	if mounted != "" && mounted != d.options.Runner {
+	if mounted != "" && mounted != d.runner() {
 		d.log.Info("the runner lies elsewhere now, so the container is made anew", "container", p.name)
 		return errUseless
 	}

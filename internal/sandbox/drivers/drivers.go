@@ -14,14 +14,8 @@ import (
 	"time"
 
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/docker"
-	"deckhand/internal/sandbox/host"
-	"deckhand/internal/sandbox/local"
 	"deckhand/internal/sandbox/runner/embedded"
 )
-
-// kinds are the drivers in the order of the help. Add new ones here.
-var kinds = []sandbox.Kind{local.Kind, docker.Kind, host.Kind}
 
 // Register adds a driver from another package. It must be called before a driver is
 // opened.
@@ -102,6 +96,9 @@ func ForFolder(name string) (sandbox.Properties, error) {
 			return k.Properties, nil
 		}
 	}
+	if len(able) == 0 {
+		return sandbox.Properties{}, errors.New("agents can only work in folders of Linux machines; on this machine, start a server with deckhand serve --sandbox docker, or use --server for another one")
+	}
 	return sandbox.Properties{}, fmt.Errorf("--sandbox %s cannot use a folder of this machine; use %s", name, strings.Join(able, ", "))
 }
 
@@ -158,10 +155,14 @@ type Config struct {
 func Open(ctx context.Context, f Config) (Driver, error) {
 	runner := f.RunnerPath
 	if runner == "" {
-		var err error
-		if runner, err = embedded.Install(filepath.Join(f.DataDir, "runner")); err != nil {
+		dir, err := filepath.Abs(filepath.Join(f.DataDir, "runner"))
+		if err != nil {
 			return Driver{}, err
 		}
+		if runner, err = embedded.Install(dir); err != nil {
+			return Driver{}, err
+		}
+		f.RunnerFor = func(arch string) (string, error) { return embedded.InstallFor(dir, arch) }
 	}
 	runner, err := filepath.Abs(runner)
 	if err != nil {

@@ -19,6 +19,8 @@ type Pulls struct {
 	Engine *client.Client
 	// Words converts an error of the engine to a message for users.
 	Words func(err error, image string) error
+	// Auth returns the credentials for the registry of an image, or "" for none.
+	Auth func(ctx context.Context, image string) (string, error)
 
 	mu sync.Mutex
 	by map[string]*pull
@@ -90,7 +92,11 @@ func (d *Pulls) runPull(ctx context.Context, name string, p *pull) {
 
 // pullOnce asks the engine to pull and reads what it says about it.
 func (d *Pulls) pullOnce(ctx context.Context, name string, say func(string)) error {
-	stream, err := d.Engine.ImagePull(ctx, name, client.ImagePullOptions{}) // logins are the engine's business
+	auth, err := d.Auth(ctx, name)
+	if err != nil {
+		return d.Words(err, name)
+	}
+	stream, err := d.Engine.ImagePull(ctx, name, client.ImagePullOptions{RegistryAuth: auth})
 	if err != nil {
 		return d.Words(err, name)
 	}

@@ -11,8 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 //go:embed all:bin
@@ -21,16 +23,27 @@ var bin embed.FS
 // ErrMissing says that deckhand was compiled without its runner.
 var ErrMissing = errors.New("this deckhand was built without its runner, so it cannot make sandboxes; build it with: make build")
 
-// Install unpacks the runner into dir and returns its path, which is always the
-// same: containers that are stopped will look for it there. Sandboxes that run
-// keep the file they were started with.
-func Install(dir string) (string, error) {
-	packed, err := bin.ReadFile("bin/runner.gz")
+// Install unpacks the runner for the architecture of this program into dir and returns its
+// path, which is always the same: containers that are stopped will look for it there.
+// Sandboxes that run keep the file they were started with.
+func Install(dir string) (string, error) { return install(bin, dir, "runner") }
+
+// InstallFor is Install for an architecture, such as arm64. The error is ErrMissing if this
+// program contains no runner for it.
+func InstallFor(dir, arch string) (string, error) {
+	if arch == runtime.GOARCH {
+		return Install(dir)
+	}
+	return install(bin, dir, "runner-"+arch)
+}
+
+func install(from fs.FS, dir, name string) (string, error) {
+	packed, err := fs.ReadFile(from, "bin/"+name+".gz")
 	if err != nil {
 		return "", ErrMissing
 	}
 	sum := sha256.Sum256(packed)
-	path, stamp, want := filepath.Join(dir, "runner"), filepath.Join(dir, "runner.sum"), []byte(hex.EncodeToString(sum[:]))
+	path, stamp, want := filepath.Join(dir, name), filepath.Join(dir, name+".sum"), []byte(hex.EncodeToString(sum[:]))
 	known, err := os.ReadFile(stamp)
 	if _, lost := os.Stat(path); err == nil && lost == nil && bytes.Equal(known, want) {
 		return path, nil

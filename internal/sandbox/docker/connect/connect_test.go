@@ -1,0 +1,96 @@
+package connect
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moby/moby/client"
+	"go.uber.org/goleak"
+
+	"deckhand/internal/sandbox/docker/dockertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func clean(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY"} {
+		t.Setenv(name, "")
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	clean(t)
+	for host, want := range map[string]Engine{
+		"":                                    {Address: client.DefaultDockerHost, Local: true},
+		"unix:///run/user/7/docker.sock":      {Address: "unix:///run/user/7/docker.sock", Local: true},
+		"tcp://127.0.0.1:1":                   {Address: "tcp://127.0.0.1:1", Plain: true},
+		"ssh://me@example.org:22":             {Address: "ssh://me@example.org:22"},
+		"ssh://example.org/run/user/7/d.sock": {Address: "ssh://example.org/run/user/7/d.sock"},
+	} {
+		got, err := Open(host)
+		if err != nil || got.Address != want.Address || got.Local != want.Local || got.Plain != want.Plain {
+			t.Errorf("%q: got %+v, %v; want %+v", host, got, err, want)
+		}
+	}
+	for host, want := range map[string]string{
+		"ssh://":                      "must be ssh://USER@HOST",
+		"ssh://me:secret@example.org": "without a password",
+		"ssh://-oProxyCommand=x/":     "not a host or user name",
+		"ssh://-l@example.org":        "not a host or user name",
+		"ssh://example.org/a;b":       "not allowed",
+		"nonsense":                    "unable to parse",
+	} {
+		if _, err := Open(host); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want an error with %q", host, err, want)
+		}
+	}
+	t.Setenv("DOCKER_HOST", "ssh://from-the-environment")
+	if got, err := Open(""); err != nil || got.Address != "ssh://from-the-environment" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	t.Setenv("DOCKER_TLS_VERIFY", "1")
+	if _, err := Open("tcp://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "DOCKER_CERT_PATH") {
+		t.Errorf("TLS without certificates: %v", err)
+	}
+}
+
+// An engine over SSH is reached by the real docker system dial-stdio; only ssh itself is replaced.
+func TestSSH(t *testing.T) {
+	host := dockertest.Engine(t)
+	if _, err := exec.LookPath("docker"); err != nil {
+		dockertest.Missing(t, "there is no docker client for docker system dial-stdio")
+	}
+	clean(t)
+	dir := t.TempDir()
+	script := "#!/bin/sh\nfor last do case $last in broken) echo 'Permission denied (publickey).' >&2; exit 255 ;; esac; done\n" +
+		"while test \"$1\" != --; do shift; done; shift; test \"$1\" = example.org || exit 1; shift; DOCKER_HOST=" + host + " exec \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("HOME", dir)
+	for _, address := range []string{"ssh://me@example.org", "ssh://example.org:2222" + strings.TrimPrefix(host, "unix://")} {
+		e, err := Open(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Ping(t.Context(), client.PingOptions{NegotiateAPIVersion: true}); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	e, err := Open("ssh://broken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.Ping(t.Context(), client.PingOptions{NegotiateAPIVersion: true}); err == nil || !strings.Contains(err.Error(), "Permission denied (publickey)") {
+		t.Errorf("a refused login: %v", err)
+	}
+}
