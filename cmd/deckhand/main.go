@@ -17,6 +17,7 @@ import (
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/admin"
 	"deckhand/internal/cli/completion"
+	"deckhand/internal/cli/dockerproxy"
 	"deckhand/internal/cli/importer"
 	"deckhand/internal/cli/reference"
 	"deckhand/internal/config"
@@ -32,25 +33,27 @@ var version = "dev"
 type commands struct {
 	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML) with flags by name, and the sections models and prices. Flags and environment variables take precedence."`
 
-	Session    sessionCmd         `cmd:"" group:"work" help:"Open an interactive session in this folder. This is the default command."`
-	Run        runCmd             `cmd:"" group:"work" help:"Run an agent on a task in this folder, for scripts and CI. Needs no server."`
-	List       cli.List           `cmd:"" group:"work" help:"List sessions in folders of this machine and conversations on a running server, newest first."`
-	New        cli.New            `cmd:"" group:"client" help:"Create a conversation on a running server and print its ID."`
-	Attach     cli.Attach         `cmd:"" group:"client" help:"Follow a conversation on a running server and send messages to it."`
-	Logs       cli.Logs           `cmd:"" group:"client" help:"Print the events of a conversation on a running server."`
-	Open       cli.Open           `cmd:"" group:"client" help:"Open a conversation in the browser."`
-	Serve      serveCmd           `cmd:"" group:"server" help:"Run the server."`
-	Key        admin.Key          `cmd:"" group:"server" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
-	User       admin.User         `cmd:"" group:"server" help:"Create, list, disable and enable users. The server may be running."`
-	Cfg        configCmd          `cmd:"" name:"config" group:"server" help:"Check, show or reload the server's configuration."`
-	Import     importer.Command   `cmd:"" group:"server" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
-	Doctor     doctorCmd          `cmd:"" group:"other" help:"Check this machine's setup, or verify a conversation's log."`
-	Bench      capacity.Command   `cmd:"" group:"other" help:"Measure how many agents this machine can carry. Takes about a minute."`
-	Replay     replayCmd          `cmd:"" group:"other" help:"Replay a recorded trajectory in a new sandbox. Needs no server."`
-	OpenAPI    openapiCmd         `cmd:"" group:"other" name:"openapi" help:"Print the OpenAPI 3.1 document."`
-	Completion completion.Command `cmd:"" group:"other" help:"Print a shell completion script."`
-	Version    versionCmd         `cmd:"" group:"other" help:"Print the version or the software bill of materials."`
-	Reference  reference.Command  `cmd:"" hidden:"" help:"Write the documentation of commands and flags."`
+	Session    sessionCmd          `cmd:"" group:"work" help:"Open an interactive session in this folder. This is the default command."`
+	Run        runCmd              `cmd:"" group:"work" help:"Run an agent on a task in this folder, for scripts and CI. Needs no server."`
+	List       cli.List            `cmd:"" group:"work" help:"List sessions in folders of this machine and conversations on a running server, newest first."`
+	New        cli.New             `cmd:"" group:"client" help:"Create a conversation on a running server and print its ID."`
+	Attach     cli.Attach          `cmd:"" group:"client" help:"Follow a conversation on a running server and send messages to it."`
+	Logs       cli.Logs            `cmd:"" group:"client" help:"Print the events of a conversation on a running server."`
+	Open       cli.Open            `cmd:"" group:"client" help:"Open a conversation in the browser."`
+	Serve      serveCmd            `cmd:"" group:"server" help:"Run the server."`
+	Key        admin.Key           `cmd:"" group:"server" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
+	User       admin.User          `cmd:"" group:"server" help:"Create, list, disable and enable users. The server may be running."`
+	Cfg        configCmd           `cmd:"" name:"config" group:"server" help:"Check, show or reload the server's configuration."`
+	Import     importer.Command    `cmd:"" group:"server" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
+	Health     admin.Health        `cmd:"" group:"server" help:"Check that the server on this data directory is ready."`
+	Proxy      dockerproxy.Command `cmd:"" name:"docker-proxy" group:"server" help:"Run a proxy that restricts access to a container engine to what sandboxes need."`
+	Doctor     doctorCmd           `cmd:"" group:"other" help:"Check this machine's setup, or verify a conversation's log."`
+	Bench      capacity.Command    `cmd:"" group:"other" help:"Measure how many agents this machine can carry. Takes about a minute."`
+	Replay     replayCmd           `cmd:"" group:"other" help:"Replay a recorded trajectory in a new sandbox. Needs no server."`
+	OpenAPI    openapiCmd          `cmd:"" group:"other" name:"openapi" help:"Print the OpenAPI 3.1 document."`
+	Completion completion.Command  `cmd:"" group:"other" help:"Print a shell completion script."`
+	Version    versionCmd          `cmd:"" group:"other" help:"Print the version or the software bill of materials."`
+	Reference  reference.Command   `cmd:"" hidden:"" help:"Write the documentation of commands and flags."`
 }
 
 func main() {
@@ -65,10 +68,8 @@ func newParser(c *commands, file *config.Resolver, stdout, stderr io.Writer, mor
 		return nil, err
 	}
 	return kong.New(c, append(more,
-		kong.Name("deckhand"),
-		kong.Description(config.Description), kong.ExplicitGroups(config.Groups),
-		kong.Writers(stdout, stderr),
-		kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()),
+		kong.Name("deckhand"), kong.Description(config.Description), kong.ExplicitGroups(config.Groups),
+		kong.Writers(stdout, stderr), kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
 		kong.Resolvers(file),
 		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, file, opener, importTo, cli.Sessions(folders.List)),
