@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup dist package-test flags
+.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup dist dist-test package-test image-test flags
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -172,6 +172,9 @@ pictures: build ## docs/pictures, as the pages look now
 	$(call say,pictures: every page)
 	@scripts/pictures
 
+# Packages with code of their own for macOS. A build of the whole program, which make dist does, would take minutes on an empty build cache.
+PORTABLE := ./internal/machine ./internal/load/process ./internal/sandbox/runner/files ./internal/sandbox/tree ./internal/sandbox/docker/connect ./internal/store/sqlite/reserve
+
 lint: web ## gofmt, vet, staticcheck, govulncheck; types, prettier and eslint of the page
 	$(call say,lint: gofmt)
 	@unformatted=$$($(GOFILES) -print0 | xargs -0 gofmt -l); \
@@ -180,6 +183,8 @@ lint: web ## gofmt, vet, staticcheck, govulncheck; types, prettier and eslint of
 	@$(STATIC) go vet ./...
 	@$(STATIC) go vet -tags forge ./internal/gitprovider/gitea ./cmd/deckhand
 	@$(STATIC) go vet -tags legacydoc ./internal/httpapi
+	$(call say,lint: macOS)
+	@GOOS=darwin GOARCH=arm64 $(STATIC) go build $(PORTABLE)
 	$(call say,lint: staticcheck)
 	@$(TOOL) staticcheck ./...
 	$(call say,lint: govulncheck)
@@ -208,17 +213,33 @@ openapi: ## write the golden OpenAPI document anew, after a wanted change of the
 flags: build ## regenerate docs/flags.md after a command or flag has changed
 	@bin/deckhand reference markdown > docs/flags.md
 
-dist: build ## release files in bin/dist: archives, deb and rpm packages, install.sh, checksums
+dist: build ## release files in bin/dist: archives, packages, container images, install.sh, checksums
 	$(call say,dist)
 	@rm -rf bin/dist && scripts/dist bin/dist $(ARGS)
 
+# The default is one system; ARGS="linux/amd64 linux/arm64 darwin/amd64 darwin/arm64" compares all of them.
+dist-test: ## build the release files of the commit twice in different folders and compare them
+	$(call say,test: reproducible builds)
+	@scripts/dist-test bin/dist-test $(or $(ARGS),linux/amd64)
+
 # The test upgrades between two versions built from the same sources. Set OLD to upgrade from another package.
-package-test: build ## install, upgrade and remove the deb package on a separate systemd instance
+package-test: build ## install, upgrade and remove the packages: deb on a separate systemd instance, rpm in a separate root
 	$(call say,test: packages on systemd)
 	@rm -rf bin/packages
 	@DIST_VERSION=0.1 scripts/dist bin/packages/old linux/amd64
 	@DIST_VERSION=0.2 scripts/dist bin/packages/new linux/amd64
-	@DECKHAND_OLD=$(or $(OLD),$(CURDIR)/bin/packages/old/deckhand_0.1_amd64.deb) DECKHAND_NEW=$(CURDIR)/bin/packages/new/deckhand_0.2_amd64.deb go test -count=1 -v ./packaging
+	@scripts/need rpm rpm || test "$${CI:-}" != true
+	@DECKHAND_RPM_OLD=$(CURDIR)/bin/packages/old/deckhand_0.1_amd64.rpm DECKHAND_RPM_NEW=$(CURDIR)/bin/packages/new/deckhand_0.2_amd64.rpm \
+	DECKHAND_OLD=$(or $(OLD),$(CURDIR)/bin/packages/old/deckhand_0.1_amd64.deb) DECKHAND_NEW=$(CURDIR)/bin/packages/new/deckhand_0.2_amd64.deb go test -count=1 -v ./packaging
+
+image-test: build ## run the container image with a container engine: first task, restart, upgrade
+	$(call say,test: the container image)
+	@rm -rf bin/images
+	@DIST_VERSION=0.1 scripts/dist bin/images/old linux/amd64
+	@DIST_VERSION=0.2 scripts/dist bin/images/new linux/amd64
+	@host=$$(scripts/engine start bin/engine); export "$$host"; trap 'scripts/engine stop bin/engine' EXIT; \
+	DECKHAND_IMAGE_OLD=$(CURDIR)/bin/images/old/deckhand_0.1_linux_amd64.image.tar.gz DECKHAND_IMAGE_NEW=$(CURDIR)/bin/images/new/deckhand_0.2_linux_amd64.image.tar.gz \
+		go test -count=1 -v -run TestContainerImage ./packaging
 
 clean: ## remove what make built
 	@rm -rf bin
