@@ -83,7 +83,7 @@ func TestDriver(t *testing.T) {
 	run(box, "echo changed > file; cat file", "changed\n")
 	if list, err := d.Checkpoints(t.Context(), h); err != nil || len(list.Numbers) == 0 {
 		t.Errorf("checkpoints: %v, %v", list, err)
-	} else if _, err := d.Restore(t.Context(), h, list.Numbers[len(list.Numbers)-1], nil); err != nil {
+	} else if _, err := d.Restore(t.Context(), h, sandbox.RestoreParams{Number: list.Numbers[len(list.Numbers)-1]}); err != nil {
 		t.Errorf("restore: %v", err)
 	}
 	run(box, "cat file", "kept\n")
