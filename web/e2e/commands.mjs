@@ -97,8 +97,8 @@ await play({
     await state(page, "Done");
     await field(page).fill("/compact keep the anchor");
     await page.keyboard.press("Enter");
-    await shown(page, "Compacting the history");
     await shown(page, "Earlier history summarised for the model");
+    expect((await page.getByText("Compacting the history").count()) === 0, "it still says that it compacts");
     await look(there, "compacted");
     await page.getByText("Earlier history summarised for the model").click();
     await shown(page, "The anchor is remembered.");
