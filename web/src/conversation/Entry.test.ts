@@ -72,7 +72,11 @@ describe("a checkpoint", () => {
     show(event(4, "user_said", { text: "Fix" }), event(9, "checkpointed", { checkpoint: 2, up_to: 8, files: 3, changed: 1, bytes: 10 }));
     click(the("button", "Message actions"));
     click(the("menuitem", "Restore files to before this message"));
-    await soon(() => expect(server.to("POST /api/conversations/c1/restore")).toEqual([{ event_id: 3, files: true, conversation: false }]));
+    await soon(() =>
+      expect(server.to("POST /api/conversations/c1/restore")).toEqual([
+        { event_id: 3, files: true, conversation: false, own_changes: "refuse" },
+      ]),
+    );
   });
 
   it("that was restored tells so", async () => {

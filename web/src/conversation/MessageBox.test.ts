@@ -188,7 +188,7 @@ describe("a message", () => {
     type(field(), "/undo");
     press("Escape", field());
     press("Enter", field());
-    await soon(() => expect(server.to(restore)).toEqual([{ event_id: 9, files, conversation: true }]));
+    await soon(() => expect(server.to(restore)).toEqual([{ event_id: 9, files, conversation: true, own_changes: "refuse" }]));
     await soon(() => expect(field().value).toBe("second\n\nand this"));
     happens(16, "restored", { action: "restore", point: 9, files, conversation: true });
     expect(conversation.log.items.filter((i) => i.kind === "user").map((i) => [i.text, !!i.hiddenBy])).toEqual([
