@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"deckhand/internal/sandbox/checkpoint/record"
 	"deckhand/internal/sandbox/tree"
 )
 
@@ -42,18 +43,18 @@ func (s *Store) apply(w Workspace, changes []change) ([]string, error) {
 	defer a.close()
 	// Removals come first, and folders after their contents: something else may take their place.
 	for _, c := range slices.Backward(changes) {
-		if c.from != nil && (c.to == nil || c.to.kind != c.from.kind) {
+		if c.from != nil && (c.to == nil || c.to.Kind != c.from.Kind) {
 			if err := a.remove(c.from); err != nil {
 				return a.kept, err
 			}
 		}
 	}
-	var folders []*entry
+	var folders []*record.Entry
 	for _, c := range changes {
 		if c.to == nil {
 			continue
 		}
-		if c.to.kind == folder {
+		if c.to.Kind == record.Folder {
 			folders = append(folders, c.to)
 		}
 		if err := a.put(c); err != nil {
@@ -127,8 +128,8 @@ func (a *applier) parent(p string) (dir int, name string, err error) {
 	return dir, name, nil
 }
 
-func (a *applier) remove(e *entry) error {
-	dir, name, err := a.parent(e.path)
+func (a *applier) remove(e *record.Entry) error {
+	dir, name, err := a.parent(e.Path)
 	if gone(err) {
 		return nil
 	}
@@ -136,18 +137,18 @@ func (a *applier) remove(e *entry) error {
 		return err
 	}
 	flags := 0
-	if e.kind == folder {
+	if e.Kind == record.Folder {
 		flags = unix.AT_REMOVEDIR
 	}
 	err = unix.Unlinkat(dir, name, flags)
 	if gone(err) {
 		return nil
 	}
-	if e.kind == folder && (errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST)) {
+	if e.Kind == record.Folder && (errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST)) {
 		return nil // it contains something that is in no checkpoint
 	}
 	if err != nil {
-		return &os.PathError{Op: "remove", Path: e.path, Err: err}
+		return &os.PathError{Op: "remove", Path: e.Path, Err: err}
 	}
 	return nil
 }
@@ -157,48 +158,48 @@ func gone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err,
 // put creates the entry of a checkpoint at its path.
 func (a *applier) put(c change) error {
 	e := c.to
-	dir, name, err := a.parent(e.path)
+	dir, name, err := a.parent(e.Path)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOENT) {
-		a.kept = append(a.kept, e.path)
+		a.kept = append(a.kept, e.Path)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	switch e.kind {
-	case folder:
+	switch e.Kind {
+	case record.Folder:
 		if err := unix.Mkdirat(dir, name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
-			return &os.PathError{Op: "mkdir", Path: e.path, Err: err}
+			return &os.PathError{Op: "mkdir", Path: e.Path, Err: err}
 		}
 		return nil
-	case file:
-		if f := c.from; f != nil && f.kind == file && f.size == e.size && f.blob.hash == e.blob.hash {
+	case record.File:
+		if f := c.from; f != nil && f.Kind == record.File && f.Size == e.Size && f.Blob.Hash == e.Blob.Hash {
 			return a.finish(dir, name, e)
 		}
 		err = a.place(dir, name, e, a.file)
-	case link:
-		err = a.place(dir, name, e, func(dir int, tmp string, e *entry) error { return unix.Symlinkat(e.target, dir, tmp) })
-	case pipe:
-		err = a.place(dir, name, e, func(dir int, tmp string, _ *entry) error { return unix.Mkfifoat(dir, tmp, 0o600) })
+	case record.Link:
+		err = a.place(dir, name, e, func(dir int, tmp string, e *record.Entry) error { return unix.Symlinkat(e.Target, dir, tmp) })
+	case record.Pipe:
+		err = a.place(dir, name, e, func(dir int, tmp string, _ *record.Entry) error { return unix.Mkfifoat(dir, tmp, 0o600) })
 	default:
-		return fmt.Errorf("%w: kind %q", ErrCorrupt, e.kind)
+		return fmt.Errorf("%w: kind %q", ErrCorrupt, e.Kind)
 	}
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
-		a.kept = append(a.kept, e.path)
+		a.kept = append(a.kept, e.Path)
 		return nil
 	}
 	if err != nil {
-		return &os.PathError{Op: "restore", Path: e.path, Err: err}
+		return &os.PathError{Op: "restore", Path: e.Path, Err: err}
 	}
 	return nil
 }
 
 // place creates an entry under a temporary name and renames it, so that it is never seen incomplete.
-func (a *applier) place(dir int, name string, e *entry, make func(dir int, tmp string, e *entry) error) error {
+func (a *applier) place(dir int, name string, e *record.Entry, make func(dir int, tmp string, e *record.Entry) error) error {
 	a.n++
 	tmp := fmt.Sprintf("%s-%d", a.tmp, a.n)
 	err := make(dir, tmp, e)
-	if err == nil && e.kind != file { // files got their owner and mode while open
+	if err == nil && e.Kind != record.File { // files got their owner and mode while open
 		err = a.finish(dir, tmp, e)
 	}
 	if err == nil {
@@ -212,41 +213,41 @@ func (a *applier) place(dir int, name string, e *entry, make func(dir int, tmp s
 }
 
 // file writes a file from the store.
-func (a *applier) file(dir int, tmp string, e *entry) error {
+func (a *applier) file(dir int, tmp string, e *record.Entry) error {
 	fd, err := unix.Openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	parts := e.blob.extents
+	parts := e.Blob.Extents
 	if parts == nil {
-		parts = []extent{{0, e.blob.len}}
+		parts = []record.Extent{{Off: 0, Len: e.Blob.Len}}
 	}
-	from := e.blob.off
+	from := e.Blob.Off
 	for _, x := range parts {
-		if x.len == 0 {
+		if x.Len == 0 {
 			continue
 		}
-		pack, err := a.pack(e.blob.pack)
+		pack, err := a.pack(e.Blob.Pack)
 		if err == nil {
 			err = copyRange(fd, pack, x, from)
 		}
 		if err != nil {
 			return err
 		}
-		from += x.len
+		from += x.Len
 	}
-	if e.size > e.blob.len || e.blob.extents != nil {
-		if err := unix.Ftruncate(fd, e.size); err != nil {
+	if e.Size > e.Blob.Len || e.Blob.Extents != nil {
+		if err := unix.Ftruncate(fd, e.Size); err != nil {
 			return err
 		}
 	}
 	if a.w.First != 0 {
-		if err := unix.Fchown(fd, int(a.w.First+e.uid), int(a.w.First+e.gid)); err != nil {
+		if err := unix.Fchown(fd, int(a.w.First+e.UID), int(a.w.First+e.GID)); err != nil {
 			return err
 		}
 	}
-	return unix.Fchmod(fd, e.mode&0o7777)
+	return unix.Fchmod(fd, e.Mode&0o7777)
 }
 
 func (a *applier) pack(n int) (*os.File, error) {
@@ -262,8 +263,8 @@ func (a *applier) pack(n int) (*os.File, error) {
 }
 
 // copyRange copies a part of a data file to its offset in a file.
-func copyRange(fd int, pack *os.File, x extent, from int64) error {
-	at, left := x.off, x.len
+func copyRange(fd int, pack *os.File, x record.Extent, from int64) error {
+	at, left := x.Off, x.Len
 	buf := make([]byte, min(left, 256<<10))
 	for left > 0 {
 		n, err := pack.ReadAt(buf[:min(int64(len(buf)), left)], from)
@@ -285,23 +286,23 @@ func copyRange(fd int, pack *os.File, x extent, from int64) error {
 }
 
 // finish sets the owner and mode of an entry by its name.
-func (a *applier) finish(dir int, name string, e *entry) error {
+func (a *applier) finish(dir int, name string, e *record.Entry) error {
 	if a.w.First != 0 {
-		if err := unix.Fchownat(dir, name, int(a.w.First+e.uid), int(a.w.First+e.gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return &os.PathError{Op: "chown", Path: e.path, Err: err}
+		if err := unix.Fchownat(dir, name, int(a.w.First+e.UID), int(a.w.First+e.GID), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return &os.PathError{Op: "chown", Path: e.Path, Err: err}
 		}
 	}
-	if e.kind == link {
+	if e.Kind == record.Link {
 		return nil
 	}
-	if err := tree.Chmod(dir, name, e.mode); err != nil {
-		return &os.PathError{Op: "chmod", Path: e.path, Err: err}
+	if err := tree.Chmod(dir, name, e.Mode); err != nil {
+		return &os.PathError{Op: "chmod", Path: e.Path, Err: err}
 	}
 	return nil
 }
 
-func (a *applier) finishFolder(e *entry) error {
-	dir, name, err := a.parent(e.path)
+func (a *applier) finishFolder(e *record.Entry) error {
+	dir, name, err := a.parent(e.Path)
 	if err == nil {
 		err = a.finish(dir, name, e)
 	}

@@ -4,15 +4,18 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"deckhand/internal/sandbox/checkpoint/record"
+	"deckhand/internal/sandbox/checkpoint/watch"
 )
 
 // cache holds the newest checkpoint of a store in memory, so that Take need not read it.
 type cache struct {
 	number int
-	state  state
+	state  record.State
 	chain  int
-	blobs  map[[32]byte]blob
-	watch  *watcher
+	blobs  map[[32]byte]record.Blob
+	watch  *watch.Watcher
 	// linked are files with several hard links.
 	linked map[string]bool
 	// leftOut is the number of files that the last full scan could not store.
@@ -20,7 +23,7 @@ type cache struct {
 	size    atomic.Int64 // entries
 }
 
-func (c *cache) set(number int, st state, parent, chain int, blobs map[[32]byte]blob) {
+func (c *cache) set(number int, st record.State, parent, chain int, blobs map[[32]byte]record.Blob) {
 	if parent == 0 {
 		chain = 0
 	}
@@ -29,7 +32,7 @@ func (c *cache) set(number int, st state, parent, chain int, blobs map[[32]byte]
 }
 
 func (c *cache) drop() {
-	c.watch.close()
+	c.watch.Close()
 	c.watch = nil
 	c.number, c.state, c.chain, c.blobs = 0, nil, 0, nil
 	c.size.Store(0)
@@ -37,7 +40,7 @@ func (c *cache) drop() {
 
 // newest returns the state of the newest checkpoint, the number of records that it is read from, and the contents in the
 // store, nil if they are not known.
-func (s *Store) newest(n int) (state, int, map[[32]byte]blob, error) {
+func (s *Store) newest(n int) (record.State, int, map[[32]byte]record.Blob, error) {
 	if c := &s.cache; n > 0 && c.number == n {
 		return c.state, c.chain, c.blobs, nil
 	}

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox/checkpoint/record"
 )
 
 // Limits on the cost of checkpoints.
@@ -35,8 +37,6 @@ const (
 	MaxBytes = 4 << 30
 	// MaxCheckpoints is the number of checkpoints that are kept.
 	MaxCheckpoints = 500
-	// maxExtents is the maximum number of extents of a sparse file.
-	maxExtents = 10_000
 	// maxChain is the maximum number of records that are read to load one checkpoint.
 	maxChain = 40
 )
@@ -48,7 +48,7 @@ var (
 	// ErrNone means that there is no such checkpoint.
 	ErrNone = errors.New("there is no such checkpoint")
 	// ErrCorrupt means that a checkpoint cannot be read.
-	ErrCorrupt = errors.New("the checkpoint is damaged")
+	ErrCorrupt = record.ErrCorrupt
 )
 
 // Workspace is the folder whose states are kept.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/checkpoint/record"
 )
 
 // files writes a tree: a name that ends with a slash is a folder, a content "-> X" a link.
@@ -407,11 +408,11 @@ func TestDamaged(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	r := &record{number: 1, changed: []*entry{{path: "a/b", kind: file, blob: blob{extents: []extent{{1, 2}}}}, {path: "a/c", kind: link, target: "x"}}, removed: []string{"z"}}
-	f.Add(r.encode())
+	r := &record.Record{Number: 1, Changed: []*record.Entry{{Path: "a/b", Kind: record.File, Blob: record.Blob{Extents: []record.Extent{{Off: 1, Len: 2}}}}, {Path: "a/c", Kind: record.Link, Target: "x"}}, Removed: []string{"z"}}
+	f.Add(r.Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if r, err := decode(b); err == nil {
-			if _, err := decode(r.encode()); err != nil {
+		if r, err := record.Decode(b); err == nil {
+			if _, err := record.Decode(r.Encode()); err != nil {
 				t.Error(err)
 			}
 		}

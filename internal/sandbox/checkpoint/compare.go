@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"deckhand/internal/sandbox/checkpoint/lines"
+	"deckhand/internal/sandbox/checkpoint/plan"
+	"deckhand/internal/sandbox/checkpoint/record"
 )
 
 // Change is a difference between two checkpoints.
@@ -40,14 +42,14 @@ func (s *Store) Compare(n int, other *Store, m int) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, st := range []state{from, to} { // kept entries have no content to compare, and folders show in their files
+	for _, st := range []record.State{from, to} { // kept entries have no content to compare, and folders show in their files
 		for p, e := range st {
-			if e.kind == kept || e.kind == folder {
+			if e.Kind == record.Kept || e.Kind == record.Folder {
 				delete(st, p)
 			}
 		}
 	}
-	c := comparison{from: s, to: other, left: maxRead, texts: map[*entry][]byte{}}
+	c := comparison{from: s, to: other, left: maxRead, texts: map[*record.Entry][]byte{}}
 	var out []Change
 	for _, x := range c.renamed(diff(from, to)) {
 		out = append(out, c.change(x))
@@ -59,18 +61,18 @@ func (s *Store) Compare(n int, other *Store, m int) ([]Change, error) {
 type comparison struct {
 	from, to *Store
 	left     int64 // bytes that may still be read
-	texts    map[*entry][]byte
+	texts    map[*record.Entry][]byte
 }
 
 // text reads a file; ok is false if it is too large. A missing file is empty.
-func (c *comparison) text(s *Store, e *entry) (b []byte, ok bool) {
+func (c *comparison) text(s *Store, e *record.Entry) (b []byte, ok bool) {
 	if e == nil {
 		return nil, true
 	}
 	if b, ok = c.texts[e]; ok {
 		return b, true
 	}
-	if e.kind == file && (e.size > maxText || e.size > c.left) {
+	if e.Kind == record.File && (e.Size > maxText || e.Size > c.left) {
 		return nil, false
 	}
 	b, err := s.content(e, maxText)
@@ -83,8 +85,8 @@ func (c *comparison) text(s *Store, e *entry) (b []byte, ok bool) {
 func (c *comparison) renamed(changes []change) []change {
 	var gone, fresh []lines.File
 	var old, added []int // indices in changes
-	describe := func(s *Store, e *entry) lines.File {
-		f := lines.File{Hash: e.blob.hash, Size: e.size}
+	describe := func(s *Store, e *record.Entry) lines.File {
+		f := lines.File{Hash: e.Blob.Hash, Size: e.Size}
 		if text, ok := c.text(s, e); ok && !lines.Binary(text) {
 			f.Text = text
 		}
@@ -92,10 +94,10 @@ func (c *comparison) renamed(changes []change) []change {
 	}
 	for i, x := range changes {
 		switch {
-		case ofGit(x.path()):
-		case x.to == nil && x.from.kind == file:
+		case plan.OfGit(x.path()):
+		case x.to == nil && x.from.Kind == record.File:
 			old, gone = append(old, i), append(gone, describe(c.from, x.from))
-		case x.from == nil && x.to.kind == file:
+		case x.from == nil && x.to.Kind == record.File:
 			added, fresh = append(added, i), append(fresh, describe(c.to, x.to))
 		}
 	}
@@ -124,17 +126,17 @@ func (c *comparison) change(x change) Change {
 	if x.from == nil {
 		d.Status = 'A'
 	} else {
-		d.Old, d.Link = x.from.size, x.from.kind == link
+		d.Old, d.Link = x.from.Size, x.from.Kind == record.Link
 	}
 	if x.to == nil {
 		d.Status = 'D'
 	} else {
-		d.New, d.Link = x.to.size, d.Link || x.to.kind == link
+		d.New, d.Link = x.to.Size, d.Link || x.to.Kind == record.Link
 	}
-	if x.from != nil && x.from.path != d.Path {
-		d.Status, d.From = 'R', x.from.path
+	if x.from != nil && x.from.Path != d.Path {
+		d.Status, d.From = 'R', x.from.Path
 	}
-	if ofGit(d.Path) {
+	if plan.OfGit(d.Path) {
 		return d
 	}
 	before, ok := c.text(c.from, x.from)
@@ -146,12 +148,6 @@ func (c *comparison) change(x change) Change {
 	return d
 }
 
-// ofGit reports whether a path is in a .git folder.
-func ofGit(p string) bool {
-	git, _ := inGit(p)
-	return git != ""
-}
-
 // Content returns the content of a file in a checkpoint, or the target of a link; found is false if there is none. It is
 // truncated to most bytes.
 func (s *Store) Content(n int, path string, most int64) (b []byte, found bool, err error) {
@@ -160,40 +156,40 @@ func (s *Store) Content(n int, path string, most int64) (b []byte, found bool, e
 		return nil, false, err
 	}
 	e := st[path]
-	if e == nil || e.kind != file && e.kind != link {
+	if e == nil || e.Kind != record.File && e.Kind != record.Link {
 		return nil, false, nil
 	}
 	b, err = s.content(e, most)
 	return b, true, err
 }
 
-func (s *Store) content(e *entry, most int64) ([]byte, error) {
-	if e.kind != file {
-		return []byte(e.target), nil
+func (s *Store) content(e *record.Entry, most int64) ([]byte, error) {
+	if e.Kind != record.File {
+		return []byte(e.Target), nil
 	}
-	b := make([]byte, min(e.size, most))
-	if e.blob.len == 0 {
+	b := make([]byte, min(e.Size, most))
+	if e.Blob.Len == 0 {
 		return b, nil
 	}
-	f, err := os.Open(s.data(e.blob.pack))
+	f, err := os.Open(s.data(e.Blob.Pack))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	parts := e.blob.extents
+	parts := e.Blob.Extents
 	if parts == nil {
-		parts = []extent{{0, e.blob.len}}
+		parts = []record.Extent{{Off: 0, Len: e.Blob.Len}}
 	}
-	from := e.blob.off
+	from := e.Blob.Off
 	for _, x := range parts {
-		if x.off >= int64(len(b)) {
+		if x.Off >= int64(len(b)) {
 			break
 		}
-		end := min(x.off+x.len, int64(len(b)))
-		if _, err := f.ReadAt(b[x.off:end], from); err != nil && err != io.EOF {
+		end := min(x.Off+x.Len, int64(len(b)))
+		if _, err := f.ReadAt(b[x.Off:end], from); err != nil && err != io.EOF {
 			return nil, fmt.Errorf("reading a checkpoint: %w", err)
 		}
-		from += x.len
+		from += x.Len
 	}
 	return b, nil
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox/checkpoint/record"
 )
 
 // prune drops the oldest checkpoints of a store that is too large or has too many. The newest one stays.
@@ -43,11 +45,11 @@ func (s *Store) drop(numbers []int, n int) error {
 	if err != nil {
 		return err
 	}
-	r := &record{number: first, at: time.Now()}
+	r := &record.Record{Number: first, At: time.Now()}
 	for _, e := range whole {
-		r.changed = append(r.changed, e)
+		r.Changed = append(r.Changed, e)
 	}
-	if err := s.replace(strconv.Itoa(first)+".meta", r.encode()); err != nil {
+	if err := s.replace(strconv.Itoa(first)+".meta", r.Encode()); err != nil {
 		return err
 	}
 	for _, old := range numbers[:n] {
@@ -61,15 +63,15 @@ func (s *Store) drop(numbers []int, n int) error {
 // free releases the parts of data files that no checkpoint needs. A file that is shared with a fork of the conversation is
 // not changed, but removed from this store if no part of it is needed.
 func (s *Store) free(numbers []int) error {
-	needed := map[int][]extent{}
+	needed := map[int][]record.Extent{}
 	for _, n := range numbers {
 		r, err := s.read(n)
 		if err != nil {
 			return err
 		}
-		for _, e := range r.changed {
-			if e.kind == file && e.blob.len > 0 {
-				needed[e.blob.pack] = append(needed[e.blob.pack], extent{e.blob.off, e.blob.len})
+		for _, e := range r.Changed {
+			if e.Kind == record.File && e.Blob.Len > 0 {
+				needed[e.Blob.Pack] = append(needed[e.Blob.Pack], record.Extent{Off: e.Blob.Off, Len: e.Blob.Len})
 			}
 		}
 	}
@@ -96,7 +98,7 @@ func (s *Store) free(numbers []int) error {
 }
 
 // punch punches holes into the unneeded parts of a file. If the file system does not support that, nothing is freed.
-func punch(name string, needed []extent) error {
+func punch(name string, needed []record.Extent) error {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -106,13 +108,13 @@ func punch(name string, needed []extent) error {
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil || st.Nlink > 1 {
 		return err
 	}
-	slices.SortFunc(needed, func(a, b extent) int { return int(min(max(a.off-b.off, -1), 1)) })
+	slices.SortFunc(needed, func(a, b record.Extent) int { return int(min(max(a.Off-b.Off, -1), 1)) })
 	at := int64(0)
-	for _, x := range append(needed, extent{st.Size, 0}) {
-		if x.off > at {
-			_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, x.off-at)
+	for _, x := range append(needed, record.Extent{Off: st.Size, Len: 0}) {
+		if x.Off > at {
+			_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, x.Off-at)
 		}
-		at = max(at, x.off+x.len)
+		at = max(at, x.Off+x.Len)
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/checkpoint/plan"
+	"deckhand/internal/sandbox/checkpoint/record"
 )
 
 // Restored is the result of a restore.
@@ -38,7 +40,7 @@ type Restored struct {
 // The first step writes a durable journal. If the process dies before that, the old state remains; after it,
 // Finish completes the restore. If the note is not empty and something changed, Unrecorded returns it until Recorded is called.
 func (s *Store) Restore(ctx context.Context, w Workspace, p sandbox.RestoreParams) (Restored, error) {
-	var target state
+	var target record.State
 	if p.Number > 0 {
 		var err error
 		if target, _, err = s.load(p.Number); err != nil {
@@ -52,11 +54,12 @@ func (s *Store) Restore(ctx context.Context, w Workspace, p sandbox.RestoreParam
 	out := Restored{Undo: undo, Target: undo.Number}
 	j := journal{Target: p.Number, Undo: undo.Number, Note: p.Note}
 	if target == nil {
-		plan, err := s.undo(now, p.Spans, p.Own != sandbox.KeepOwn)
+		h := history{s: s}
+		planned, err := plan.Undo(h.visit, now, p.Spans, p.Own != sandbox.KeepOwn)
 		if err != nil {
 			return out, err
 		}
-		target, out.Files, out.Repositories = plan.target, plan.files, plan.repositories
+		target, out.Files, out.Repositories = planned.Target, planned.Files, planned.Repositories
 		if p.Own == sandbox.RefuseOwn && len(out.Files)+len(out.Repositories) > 0 {
 			return out, nil
 		}
@@ -97,40 +100,40 @@ func (s *Store) Restore(ctx context.Context, w Workspace, p sandbox.RestoreParam
 // count counts the changes outside of .git folders, and reports whether a git history changes.
 func count(changes []change) (files int, git bool) {
 	for _, c := range changes {
-		in, of := gitFolder(c.path(), c.from, c.to)
-		if in == "" {
+		in, history := plan.ChangesGit(c.path(), c.from, c.to)
+		if !in {
 			files++
 		}
-		git = git || in != "" && isHistory(of, c.from, c.to)
+		git = git || history
 	}
 	return files, git
 }
 
 // compose stores a state whose contents are in the store as a new checkpoint, after the newest one.
-func (s *Store) compose(newest int, target state, changes []change) (int, error) {
-	r := &record{number: newest + 1, parent: newest, at: time.Now()}
+func (s *Store) compose(newest int, target record.State, changes []change) (int, error) {
+	r := &record.Record{Number: newest + 1, Parent: newest, At: time.Now()}
 	chain, blobs := s.cache.chain, s.cache.blobs
 	if s.cache.number != newest || chain >= maxChain {
-		r.parent = 0
+		r.Parent = 0
 		for _, e := range target {
-			r.changed = append(r.changed, e)
+			r.Changed = append(r.Changed, e)
 		}
 	} else {
 		for _, c := range changes {
 			if c.to != nil {
-				r.changed = append(r.changed, c.to)
+				r.Changed = append(r.Changed, c.to)
 			} else {
-				r.removed = append(r.removed, c.path())
+				r.Removed = append(r.Removed, c.path())
 			}
 		}
 	}
-	if err := s.replace(strconv.Itoa(r.number)+".meta", r.encode()); err != nil {
+	if err := s.replace(strconv.Itoa(r.Number)+".meta", r.Encode()); err != nil {
 		return 0, err
 	}
 	if s.cache.number == newest {
-		s.cache.set(r.number, target, r.parent, chain, blobs)
+		s.cache.set(r.Number, target, r.Parent, chain, blobs)
 	}
-	return r.number, nil
+	return r.Number, nil
 }
 
 // rolledBack ends the journal of a restore that was rolled back.
@@ -170,7 +173,7 @@ func (s *Store) converge(w Workspace, n, other int) error {
 	if err != nil {
 		return err
 	}
-	hash := func(f *os.File, size int64) (blob, error) { return sum(f, size, io.Discard) }
+	hash := func(f *os.File, size int64) (record.Blob, error) { return sum(f, size, io.Discard) }
 	sc := &scanner{ctx: context.Background(), w: w, known: target, read: hash}
 	if err := sc.scan(); err != nil {
 		return err
@@ -180,28 +183,28 @@ func (s *Store) converge(w Workspace, n, other int) error {
 }
 
 // change is the change of one path by a restore: to is nil if the path is removed, from if it is new.
-type change struct{ from, to *entry }
+type change struct{ from, to *record.Entry }
 
 func (c change) path() string {
 	if c.to != nil {
-		return c.to.path
+		return c.to.Path
 	}
-	return c.from.path
+	return c.from.Path
 }
 
 // diff returns the changes from one state to another, sorted by path. Entries that are kept in one of the states, or in one
 // of the others, are not touched, nor is anything below them: an undo could not restore them.
-func diff(from, to state, others ...state) []change {
+func diff(from, to record.State, others ...record.State) []change {
 	stays := map[string]bool{}
 	for _, st := range append(others, from, to) {
 		for p, e := range st {
-			if e.kind == kept {
+			if e.Kind == record.Kept {
 				stays[p] = true
 			}
 		}
 	}
 	var out []change
-	add := func(p string, a, b *entry) {
+	add := func(p string, a, b *record.Entry) {
 		for at := p; len(stays) > 0 && at != "."; at = path.Dir(at) {
 			if stays[at] {
 				return
@@ -210,7 +213,7 @@ func diff(from, to state, others ...state) []change {
 		out = append(out, change{a, b})
 	}
 	for p, a := range from {
-		if b := to[p]; b == nil || !a.same(b) {
+		if b := to[p]; b == nil || !a.Same(b) {
 			add(p, a, b)
 		}
 	}

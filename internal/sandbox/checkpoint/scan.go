@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"deckhand/internal/gitignore"
+	"deckhand/internal/sandbox/checkpoint/record"
+	"deckhand/internal/sandbox/checkpoint/watch"
 	"deckhand/internal/sandbox/tree"
 )
 
@@ -22,13 +24,13 @@ const racyTime = 20 * time.Millisecond
 type scanner struct {
 	ctx   context.Context
 	w     Workspace
-	known state
-	found state
+	known record.State
+	found record.State
 	start int64
 	// read fills in the content of a file that is not known.
-	read func(f *os.File, size int64) (blob, error)
+	read func(f *os.File, size int64) (record.Blob, error)
 	// watch reports changes to each folder from the moment it is read; nil if it cannot.
-	watch *watcher
+	watch *watch.Watcher
 	// linked are files with several hard links: a change under one name is not reported for the others.
 	linked map[string]bool
 	// bytes and leftOut count the files, reread those that had to be read.
@@ -55,10 +57,10 @@ func (s *scanner) scan() error {
 	}
 	defer unix.Close(root)
 	for range 5 {
-		s.found, s.start = make(state, len(s.known)), time.Now().UnixNano()
+		s.found, s.start = make(record.State, len(s.known)), time.Now().UnixNano()
 		s.bytes, s.leftOut, s.reread, s.prefix, s.prefixs, s.ignores = 0, 0, 0, "", nil, nil
-		s.watch.close()
-		s.watch, s.linked = newWatcher(), map[string]bool{}
+		s.watch.Close()
+		s.watch, s.linked = watch.New(), map[string]bool{}
 		s.observe(root)
 		s.enterRepository(root)
 		err = tree.Walk(root, tree.Visitor{File: s.file, Enter: s.enter, Leave: s.leave, Skip: s.skip})
@@ -69,22 +71,22 @@ func (s *scanner) scan() error {
 	return err
 }
 
-func (s *scanner) add(name string, k kind, st *unix.Stat_t) (*entry, error) {
+func (s *scanner) add(name string, k record.Kind, st *unix.Stat_t) (*record.Entry, error) {
 	if err := ended(s.ctx, len(s.found)); err != nil {
 		return nil, err
 	}
 	if len(s.found) >= MaxFiles {
 		return nil, fmt.Errorf("%w: it has more than %d files", ErrTooLarge, MaxFiles)
 	}
-	e := &entry{path: s.prefix + name, kind: k, mode: st.Mode & 0o7777, uid: s.id(st.Uid), gid: s.id(st.Gid)}
-	s.found[e.path] = e
+	e := &record.Entry{Path: s.prefix + name, Kind: k, Mode: st.Mode & 0o7777, UID: s.id(st.Uid), GID: s.id(st.Gid)}
+	s.found[e.Path] = e
 	return e, nil
 }
 
 // observe adds a folder to the watcher.
 func (s *scanner) observe(dir int) {
-	if s.watch != nil && !s.watch.add(dir, s.prefix) {
-		s.watch.close()
+	if s.watch != nil && !s.watch.Add(dir, s.prefix) {
+		s.watch.Close()
 		s.watch = nil
 	}
 }
@@ -97,7 +99,7 @@ func (s *scanner) look(paths map[string]bool) (bool, error) {
 	}
 	a := &applier{root: root, dir: -1, s: &Store{step: func() {}}, reads: true}
 	defer a.close()
-	s.found, s.start = state{}, time.Now().UnixNano()
+	s.found, s.start = record.State{}, time.Now().UnixNano()
 	for p := range paths {
 		dir, name, err := a.parent(p)
 		if err != nil {
@@ -137,13 +139,13 @@ func (s *scanner) file(dir int, name string, st *unix.Stat_t) error {
 		if err != nil {
 			return nil // gone since it was listed
 		}
-		e, err := s.add(name, link, st)
+		e, err := s.add(name, record.Link, st)
 		if err == nil {
-			e.mode, e.target = 0, string(buf[:n])
+			e.Mode, e.Target = 0, string(buf[:n])
 		}
 		return err
 	case unix.S_IFIFO:
-		_, err := s.add(name, pipe, st)
+		_, err := s.add(name, record.Pipe, st)
 		return err
 	case unix.S_IFSOCK:
 		return nil // a socket is useless without its listener
@@ -154,7 +156,7 @@ func (s *scanner) file(dir int, name string, st *unix.Stat_t) error {
 // keep records an entry that a restore does not touch.
 func (s *scanner) keep(name string, st *unix.Stat_t) error {
 	s.leftOut++
-	_, err := s.add(name, kept, st)
+	_, err := s.add(name, record.Kept, st)
 	return err
 }
 
@@ -168,18 +170,18 @@ func (s *scanner) regular(dir int, name string, st *unix.Stat_t) error {
 	if s.bytes += min(st.Size, st.Blocks*512); s.bytes > MaxBytes {
 		return fmt.Errorf("%w: its files are larger than %d GiB in total", ErrTooLarge, MaxBytes>>30)
 	}
-	e, err := s.add(name, file, st)
+	e, err := s.add(name, record.File, st)
 	if err != nil {
 		return err
 	}
-	if old := s.known[e.path]; old != nil && old.kind == file && old.ino == st.Ino && old.size == st.Size &&
-		old.mtime == st.Mtim.Nano() && old.ctime == st.Ctim.Nano() {
-		e.size, e.ino, e.mtime, e.ctime, e.blob = old.size, old.ino, old.mtime, old.ctime, old.blob
+	if old := s.known[e.Path]; old != nil && old.Kind == record.File && old.Ino == st.Ino && old.Size == st.Size &&
+		old.Mtime == st.Mtim.Nano() && old.Ctime == st.Ctim.Nano() {
+		e.Size, e.Ino, e.Mtime, e.Ctime, e.Blob = old.Size, old.Ino, old.Mtime, old.Ctime, old.Blob
 		return nil
 	}
 	f, done, err := tree.OpenFile(dir, name)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) {
-		delete(s.found, e.path)
+		delete(s.found, e.Path)
 		return nil // gone since it was listed
 	}
 	if err == nil {
@@ -192,7 +194,7 @@ func (s *scanner) regular(dir int, name string, st *unix.Stat_t) error {
 	}
 	if err != nil { // it cannot be read, or became something else since it was listed
 		s.leftOut++
-		e.kind = kept
+		e.Kind = record.Kept
 	}
 	return nil
 }
@@ -204,7 +206,7 @@ func (e *storeError) Error() string { return e.err.Error() }
 func (e *storeError) Unwrap() error { return e.err }
 
 // content reads an open file. If it changes while it is read, it is read again a few times; then the last result counts.
-func (s *scanner) content(f *os.File, e *entry) error {
+func (s *scanner) content(f *os.File, e *record.Entry) error {
 	var before, after unix.Stat_t
 	for range 3 {
 		if err := unix.Fstat(int(f.Fd()), &before); err != nil {
@@ -217,27 +219,27 @@ func (s *scanner) content(f *os.File, e *entry) error {
 		if err != nil {
 			return err
 		}
-		s.reread += b.len
+		s.reread += b.Len
 		if err := unix.Fstat(int(f.Fd()), &after); err != nil {
 			return err
 		}
-		if e.size, e.blob = before.Size, b; b.extents == nil {
-			e.size = b.len
+		if e.Size, e.Blob = before.Size, b; b.Extents == nil {
+			e.Size = b.Len
 		}
-		e.ino, e.mtime, e.ctime = after.Ino, after.Mtim.Nano(), after.Ctim.Nano()
+		e.Ino, e.Mtime, e.Ctime = after.Ino, after.Mtim.Nano(), after.Ctim.Nano()
 		if before.Size == after.Size && before.Mtim == after.Mtim && before.Ctim == after.Ctim {
-			if e.ctime > s.start-int64(racyTime) {
-				e.ino = 0
+			if e.Ctime > s.start-int64(racyTime) {
+				e.Ino = 0
 			}
 			return nil
 		}
 	}
-	e.ino = 0
+	e.Ino = 0
 	return nil
 }
 
 func (s *scanner) enter(dir int, name string, st *unix.Stat_t) error {
-	if _, err := s.add(name, folder, st); err != nil {
+	if _, err := s.add(name, record.Folder, st); err != nil {
 		return err
 	}
 	s.prefixs = append(s.prefixs, s.prefix)
@@ -290,7 +292,7 @@ func (s *scanner) skip(_ int, name string, st *unix.Stat_t) (bool, error) {
 	path := s.prefix + name
 	for i := range s.ignores {
 		if s.ignores[i].list.Hides(strings.TrimPrefix(path, s.ignores[i].prefix), true) {
-			_, err := s.add(name, kept, st)
+			_, err := s.add(name, record.Kept, st)
 			return true, err
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox/checkpoint/record"
 )
 
 // Files that were read although their content is unchanged are recorded from this many bytes or files on, so that they are not read again.
@@ -20,6 +22,9 @@ const (
 	quietBytes = 4 << 20
 	quietFiles = 200
 )
+
+// maxLinked is the maximum number of files with several hard links, which are checked each time.
+const maxLinked = 2000
 
 // Take makes a checkpoint of the workspace as it is now. If nothing differs from the newest one, that one is returned,
 // with nothing changed. When Take returns, the checkpoint is durable. An interrupted restore must be finished first. at is the
@@ -44,8 +49,8 @@ func (s *Store) first() error {
 	if err := s.makeDir(); err != nil {
 		return err
 	}
-	r := &record{number: 1, at: time.Now()}
-	return os.WriteFile(s.meta(1), r.encode(), 0o600)
+	r := &record.Record{Number: 1, At: time.Now()}
+	return os.WriteFile(s.meta(1), r.Encode(), 0o600)
 }
 
 // begin makes the first checkpoint of an empty workspace. It is cheap, because it is not made durable:
@@ -65,7 +70,7 @@ func (s *Store) begin(w Workspace) (ok bool, err error) {
 
 // take is Take without dropping old checkpoints: one of them may be about to be restored. With whole, the whole workspace is
 // scanned even if its changes are known. The caller must not change the state.
-func (s *Store) take(ctx context.Context, w Workspace, at time.Time, whole bool) (t Taken, now state, err error) {
+func (s *Store) take(ctx context.Context, w Workspace, at time.Time, whole bool) (t Taken, now record.State, err error) {
 	defer func() {
 		if err == nil {
 			s.verify(at)
@@ -82,11 +87,11 @@ func (s *Store) take(ctx context.Context, w Workspace, at time.Time, whole bool)
 	if len(numbers) > 0 {
 		newest = numbers[len(numbers)-1]
 	} else if ok, err := s.begin(w); ok || err != nil {
-		return Taken{Number: 1}, state{}, err
+		return Taken{Number: 1}, record.State{}, err
 	}
 	known, chain, blobs, err := s.newest(newest)
 	if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNone) { // start over with a new number
-		known, chain, blobs, err = state{}, 0, nil, nil
+		known, chain, blobs, err = record.State{}, 0, nil, nil
 	}
 	if err != nil {
 		return Taken{}, nil, err
@@ -97,13 +102,13 @@ func (s *Store) take(ctx context.Context, w Workspace, at time.Time, whole bool)
 	looked, err := s.scan(sc, whole)
 	if err != nil {
 		s.cache.drop()
-		sc.watch.close()
+		sc.watch.Close()
 		p.discard()
 		return Taken{}, nil, err
 	}
-	r := &record{number: newest + 1, parent: newest, at: time.Now()}
+	r := &record.Record{Number: newest + 1, Parent: newest, At: time.Now()}
 	t = Taken{Number: newest, LeftOut: sc.leftOut, Previous: newest, Verified: s.verified(newest)}
-	t.Changed = r.compare(known, sc.found, looked)
+	t.Changed = r.Compare(known, sc.found, looked)
 	now = sc.found
 	if looked == nil {
 		s.cache.leftOut = sc.leftOut
@@ -115,15 +120,15 @@ func (s *Store) take(ctx context.Context, w Workspace, at time.Time, whole bool)
 		maps.Copy(now, sc.found)
 	}
 	t.Files = len(now)
-	if newest > 0 && chain > 0 && t.Changed == 0 && (looked != nil || sc.reread < quietBytes && len(r.changed) < quietFiles) {
+	if newest > 0 && chain > 0 && t.Changed == 0 && (looked != nil || sc.reread < quietBytes && len(r.Changed) < quietFiles) {
 		p.discard()
 		s.cache.set(newest, now, newest, chain-1, p.blobs)
 		return t, now, nil
 	}
-	if chain == 0 || chain >= maxChain || 2*(len(r.changed)+len(r.removed)) > len(now) {
-		r.parent, r.removed, r.changed = 0, nil, nil
+	if chain == 0 || chain >= maxChain || 2*(len(r.Changed)+len(r.Removed)) > len(now) {
+		r.Parent, r.Removed, r.Changed = 0, nil, nil
 		for _, e := range now {
-			r.changed = append(r.changed, e)
+			r.Changed = append(r.Changed, e)
 		}
 	}
 	if err := s.commit(p, r, &t); err != nil {
@@ -131,14 +136,14 @@ func (s *Store) take(ctx context.Context, w Workspace, at time.Time, whole bool)
 		p.discard()
 		return Taken{}, nil, err
 	}
-	s.cache.set(t.Number, now, r.parent, chain, p.blobs)
+	s.cache.set(t.Number, now, r.Parent, chain, p.blobs)
 	return t, now, nil
 }
 
 // scan reads the paths that were touched since the last checkpoint, which it returns, or the whole workspace.
 func (s *Store) scan(sc *scanner, whole bool) (looked map[string]bool, err error) {
 	if !whole {
-		if paths, ok := s.cache.watch.touched(); ok && len(s.cache.linked) <= maxLinked {
+		if paths, ok := s.cache.watch.Touched(); ok && len(s.cache.linked) <= maxLinked {
 			sc.linked = s.cache.linked
 			maps.Copy(paths, sc.linked)
 			if ok, err := sc.look(paths); ok || err != nil {
@@ -149,55 +154,24 @@ func (s *Store) scan(sc *scanner, whole bool) (looked map[string]bool, err error
 	if err := sc.scan(); err != nil {
 		return nil, err
 	}
-	s.cache.watch.close()
+	s.cache.watch.Close()
 	s.cache.watch, s.cache.linked = sc.watch, sc.linked
 	return nil, nil
 }
 
-// compare adds the differences between two states to a record, and counts those that a user can see. If looked is not nil,
-// only these paths can differ.
-func (r *record) compare(known, found state, looked map[string]bool) (changed int) {
-	for path, e := range found {
-		old := known[path]
-		switch {
-		case old == nil || !old.same(e):
-			changed++
-			r.changed = append(r.changed, e)
-		case !old.fresh(e):
-			r.changed = append(r.changed, e)
-		}
-	}
-	gone := func(path string) {
-		if known[path] != nil && found[path] == nil {
-			changed++
-			r.removed = append(r.removed, path)
-		}
-	}
-	if looked != nil {
-		for path := range looked {
-			gone(path)
-		}
-		return changed
-	}
-	for path := range known {
-		gone(path)
-	}
-	return changed
-}
-
 // commit stores a record, after the contents that it refers to.
-func (s *Store) commit(p *packer, r *record, t *Taken) error {
+func (s *Store) commit(p *packer, r *record.Record, t *Taken) error {
 	if err := s.makeDir(); err != nil {
 		return err
 	}
 	if err := p.sync(); err != nil {
 		return err
 	}
-	body := r.encode()
-	if err := s.replace(fmt.Sprintf("%d.meta", r.number), body); err != nil {
+	body := r.Encode()
+	if err := s.replace(fmt.Sprintf("%d.meta", r.Number), body); err != nil {
 		return err
 	}
-	t.Number, t.Bytes = r.number, p.size+int64(len(body))
+	t.Number, t.Bytes = r.Number, p.size+int64(len(body))
 	return nil
 }
 
@@ -208,7 +182,7 @@ type packer struct {
 	numbers []int
 	f       *os.File
 	size    int64
-	blobs   map[[32]byte]blob
+	blobs   map[[32]byte]record.Blob
 	buf     []byte
 }
 
@@ -217,7 +191,7 @@ func (p *packer) load() error {
 	if p.blobs != nil {
 		return nil
 	}
-	p.blobs = map[[32]byte]blob{}
+	p.blobs = map[[32]byte]record.Blob{}
 	for _, n := range p.numbers {
 		r, err := p.store.read(n)
 		if errors.Is(err, ErrCorrupt) {
@@ -226,9 +200,9 @@ func (p *packer) load() error {
 		if err != nil {
 			return err
 		}
-		for _, e := range r.changed {
-			if e.kind == file {
-				p.blobs[e.blob.hash] = e.blob
+		for _, e := range r.Changed {
+			if e.Kind == record.File {
+				p.blobs[e.Blob.Hash] = e.Blob
 			}
 		}
 	}
@@ -251,8 +225,8 @@ func (p *packer) open() error {
 }
 
 // read stores the content of a file unless the store has it already.
-func (p *packer) read(f *os.File, size int64) (blob, error) {
-	fail := func(err error) (blob, error) { return blob{}, &storeError{err} }
+func (p *packer) read(f *os.File, size int64) (record.Blob, error) {
+	fail := func(err error) (record.Blob, error) { return record.Blob{}, &storeError{err} }
 	if err := p.load(); err != nil {
 		return fail(err)
 	}
@@ -262,16 +236,16 @@ func (p *packer) read(f *os.File, size int64) (blob, error) {
 	begin := p.size
 	b, err := sum(f, size, p)
 	if err != nil {
-		return blob{}, errors.Join(err, p.rewind(begin))
+		return record.Blob{}, errors.Join(err, p.rewind(begin))
 	}
-	if old, ok := p.blobs[b.hash]; ok {
+	if old, ok := p.blobs[b.Hash]; ok {
 		if err := p.rewind(begin); err != nil {
 			return fail(err)
 		}
 		return old, nil
 	}
-	b.pack, b.off = p.number, begin
-	p.blobs[b.hash] = b
+	b.Pack, b.Off = p.number, begin
+	p.blobs[b.Hash] = b
 	return b, nil
 }
 
@@ -349,50 +323,50 @@ func (p *packer) close() {
 }
 
 // sum writes the content of a file to w without its holes, and hashes it.
-func sum(f *os.File, size int64, w io.Writer) (blob, error) {
+func sum(f *os.File, size int64, w io.Writer) (record.Blob, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return blob{}, err
+		return record.Blob{}, err
 	}
-	parts := []extent{{0, size}}
+	parts := []record.Extent{{Off: 0, Len: size}}
 	sparse := st.Blocks*512 < size
 	if sparse {
 		var err error
 		if parts, err = extents(f, size); err != nil {
-			return blob{}, err
+			return record.Blob{}, err
 		}
 	}
 	h := sha256.New()
-	var b blob
+	var b record.Blob
 	for i, x := range parts {
 		n, err := copyPart(f, x, h, w)
 		if err != nil {
-			return blob{}, err
+			return record.Blob{}, err
 		}
-		parts[i].len = n // the file may have been truncated since
-		b.len += n
+		parts[i].Len = n // the file may have been truncated since
+		b.Len += n
 	}
-	if sparse && !(len(parts) == 1 && parts[0] == extent{0, size}) {
-		b.extents = parts
-		for _, x := range append(parts, extent{-1, size}) {
+	if sparse && !(len(parts) == 1 && parts[0] == record.Extent{Off: 0, Len: size}) {
+		b.Extents = parts
+		for _, x := range append(parts, record.Extent{Off: -1, Len: size}) {
 			var n [16]byte
-			binary.LittleEndian.PutUint64(n[:8], uint64(x.off))
-			binary.LittleEndian.PutUint64(n[8:], uint64(x.len))
+			binary.LittleEndian.PutUint64(n[:8], uint64(x.Off))
+			binary.LittleEndian.PutUint64(n[8:], uint64(x.Len))
 			_, _ = h.Write(n[:])
 		}
 		if len(parts) == 0 {
-			b.extents = []extent{{0, 0}}
+			b.Extents = []record.Extent{{Off: 0, Len: 0}}
 		}
 	}
-	h.Sum(b.hash[:0])
-	if b.extents != nil {
-		b.hash[0] ^= 0xff // no file without holes can be made to have this hash
+	h.Sum(b.Hash[:0])
+	if b.Extents != nil {
+		b.Hash[0] ^= 0xff // no file without holes can be made to have this hash
 	}
 	return b, nil
 }
 
 // extents returns the parts of a file that are not holes.
-func extents(f *os.File, size int64) (out []extent, err error) {
+func extents(f *os.File, size int64) (out []record.Extent, err error) {
 	var sum int64
 	for at := int64(0); at < size; {
 		start, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
@@ -406,8 +380,8 @@ func extents(f *os.File, size int64) (out []extent, err error) {
 			end = size
 		}
 		end = min(end, size)
-		out = append(out, extent{start, end - start})
-		if sum += end - start; sum > MaxFile || len(out) > maxExtents {
+		out = append(out, record.Extent{Off: start, Len: end - start})
+		if sum += end - start; sum > MaxFile || len(out) > record.MaxExtents {
 			return nil, errors.New("the file is too large")
 		}
 		at = end
@@ -416,11 +390,11 @@ func extents(f *os.File, size int64) (out []extent, err error) {
 }
 
 // copyPart copies one part of a file, or as much as exists of it.
-func copyPart(f *os.File, x extent, h hash.Hash, w io.Writer) (int64, error) {
-	buf := make([]byte, min(x.len, 256<<10))
+func copyPart(f *os.File, x record.Extent, h hash.Hash, w io.Writer) (int64, error) {
+	buf := make([]byte, min(x.Len, 256<<10))
 	var n int64
-	for n < x.len {
-		got, err := f.ReadAt(buf[:min(int64(len(buf)), x.len-n)], x.off+n)
+	for n < x.Len {
+		got, err := f.ReadAt(buf[:min(int64(len(buf)), x.Len-n)], x.Off+n)
 		_, _ = h.Write(buf[:got])
 		if _, err := w.Write(buf[:got]); err != nil {
 			return n, err

@@ -1,4 +1,5 @@
-package checkpoint
+// Package plan decides which files of a workspace change when the changes of some spans of time are undone.
+package plan
 
 import (
 	"maps"
@@ -6,45 +7,52 @@ import (
 	"slices"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/checkpoint/record"
 )
 
-// plan is the state to which the changes of spans are undone.
-type plan struct {
-	target state
-	// files were changed by the spans, and by others during or after them; repositories are folders whose git history was.
-	files, repositories []string
+// Plan is the state to which the changes of spans are undone.
+type Plan struct {
+	Target record.State
+	// Files were changed by the spans, and by others during or after them; Repositories are folders whose git history was.
+	Files, Repositories []string
 }
 
-// planner computes a plan.
+// planner computes a Plan.
 type planner struct {
-	history
-	now       state
+	// visit goes to a checkpoint, and state is that of the last one.
+	visit     VisitFunc
+	state     record.State
+	now       record.State
 	overwrite bool
 	// first has the paths that the spans changed, as they were before the first change.
-	first map[string]*entry
+	first map[string]*record.Entry
 	// mine are those of them that others changed since.
 	mine  map[string]bool
 	units map[string]*unit
-	plan
+	Plan
 }
 
-// undo plans to undo what changed in spans, oldest first. Everything else stays as it is now. Without overwrite, so does what
+// VisitFunc goes to a checkpoint, after those of earlier calls, and returns its state. old has the entries that the paths that may
+// differ had before, nil for a path that did not exist. The state may be changed by the next call.
+type VisitFunc func(n int) (st record.State, old map[string]*record.Entry, err error)
+
+// Undo plans to undo what changed in spans, oldest first. Everything else stays as it is now. Without overwrite, so does what
 // others changed too.
-func (s *Store) undo(now state, spans []sandbox.Span, overwrite bool) (plan, error) {
-	p := &planner{history: history{s: s}, now: now, overwrite: overwrite, first: map[string]*entry{}, mine: map[string]bool{}, units: map[string]*unit{}}
+func Undo(visit VisitFunc, now record.State, spans []sandbox.Span, overwrite bool) (Plan, error) {
+	p := &planner{visit: visit, now: now, overwrite: overwrite, first: map[string]*record.Entry{}, mine: map[string]bool{}, units: map[string]*unit{}}
 	for _, span := range spans {
 		old, err := p.to(span.From)
 		if err != nil {
-			return p.plan, err
+			return p.Plan, err
 		}
 		p.between(old)
 		if old, err = p.to(span.To); err != nil {
-			return p.plan, err
+			return p.Plan, err
 		}
 		p.span(old)
 	}
 	p.since()
-	p.target = maps.Clone(now)
+	p.Target = maps.Clone(now)
 	for name := range p.first {
 		if git, of := gitFolder(name, p.first[name], now[name]); git == "" || of == gitSettings {
 			p.file(name)
@@ -54,17 +62,23 @@ func (s *Store) undo(now state, spans []sandbox.Span, overwrite bool) (plan, err
 		p.git(git, u)
 	}
 	p.parents()
-	slices.Sort(p.files)
-	slices.Sort(p.repositories)
-	p.files = slices.Compact(p.files)
-	return p.plan, nil
+	slices.Sort(p.Files)
+	slices.Sort(p.Repositories)
+	p.Files = slices.Compact(p.Files)
+	return p.Plan, nil
+}
+
+// to goes to a checkpoint.
+func (p *planner) to(n int) (old map[string]*record.Entry, err error) {
+	p.state, old, err = p.visit(n)
+	return old, err
 }
 
 // span takes in what changed in a span.
-func (p *planner) span(old map[string]*entry) {
+func (p *planner) span(old map[string]*record.Entry) {
 	for name, was := range old {
 		is := p.state[name]
-		if !differ(was, is) || leftOut(name, old, p.state) {
+		if !record.Differ(was, is) || record.LeftOut(name, old, p.state) {
 			continue
 		}
 		if git, of := gitFolder(name, was, is); git != "" && of != gitSettings {
@@ -82,8 +96,8 @@ func (p *planner) span(old map[string]*entry) {
 }
 
 // below returns the entries of a folder before the changes of a span.
-func (p *planner) below(dir string, old map[string]*entry) state {
-	out := state{}
+func (p *planner) below(dir string, old map[string]*record.Entry) record.State {
+	out := record.State{}
 	for name, e := range p.state {
 		if within(name, dir) {
 			out[name] = e
@@ -101,7 +115,7 @@ func (p *planner) below(dir string, old map[string]*entry) state {
 }
 
 // between takes in what changed between two spans.
-func (p *planner) between(old map[string]*entry) {
+func (p *planner) between(old map[string]*record.Entry) {
 	for name, was := range old {
 		p.other(name, was, p.state[name])
 	}
@@ -124,8 +138,8 @@ func (p *planner) since() {
 }
 
 // other takes in a change of a path that is not of a span.
-func (p *planner) other(name string, was, is *entry) {
-	if !differ(was, is) {
+func (p *planner) other(name string, was, is *record.Entry) {
+	if !record.Differ(was, is) {
 		return
 	}
 	before, changed := p.first[name]
@@ -139,30 +153,30 @@ func (p *planner) other(name string, was, is *entry) {
 }
 
 // set changes the target.
-func (p *planner) set(name string, e *entry) {
-	if !differ(p.target[name], e) {
+func (p *planner) set(name string, e *record.Entry) {
+	if !record.Differ(p.Target[name], e) {
 		return
 	}
 	if e == nil {
-		delete(p.target, name)
+		delete(p.Target, name)
 		return
 	}
 	fresh := *e
-	fresh.ino = 0 // the restored file has another inode
-	p.target[name] = &fresh
+	fresh.Ino = 0 // the restored file has another inode
+	p.Target[name] = &fresh
 }
 
 // file plans an ordinary file.
 func (p *planner) file(name string) {
 	to, now := p.first[name], p.now[name]
-	if !differ(now, to) || leftOut(name, nil, p.now) {
+	if !record.Differ(now, to) || record.LeftOut(name, nil, p.now) {
 		return
 	}
 	if p.mine[name] {
 		if isFolder(to) && isFolder(now) {
 			return
 		}
-		if p.files = append(p.files, name); !p.overwrite {
+		if p.Files = append(p.Files, name); !p.overwrite {
 			return
 		}
 	}
@@ -171,11 +185,11 @@ func (p *planner) file(name string) {
 
 // git plans a .git folder.
 func (p *planner) git(git string, u *unit) {
-	if leftOut(git, nil, p.now) || u.others && !u.agent {
+	if record.LeftOut(git, nil, p.now) || u.others && !u.agent {
 		return
 	}
 	if u.others {
-		if p.repositories = append(p.repositories, path.Dir(git)); !p.overwrite {
+		if p.Repositories = append(p.Repositories, path.Dir(git)); !p.overwrite {
 			return
 		}
 	}
@@ -216,7 +230,7 @@ func (p *planner) git(git string, u *unit) {
 
 // parents makes the target complete: what stays, and what is restored, has its folders.
 func (p *planner) parents() {
-	names := slices.Sorted(maps.Keys(p.target)) // folders before their contents
+	names := slices.Sorted(maps.Keys(p.Target)) // folders before their contents
 	for _, name := range names {
 		p.parent(name)
 	}
@@ -225,43 +239,43 @@ func (p *planner) parents() {
 // parent makes sure that the folder of a path is in the target, or drops the path. The folder's own folder is there.
 func (p *planner) parent(name string) {
 	dir := path.Dir(name)
-	if dir == "." || p.target[name] == nil {
+	if dir == "." || p.Target[name] == nil {
 		return
 	}
-	at := p.target[dir]
+	at := p.Target[dir]
 	switch {
-	case at != nil && at.kind == folder:
+	case at != nil && at.Kind == record.Folder:
 		return
-	case at == nil && p.now[dir] != nil && p.now[dir].kind == folder: // others have put something into it
-		p.target[dir] = p.now[dir]
+	case at == nil && p.now[dir] != nil && p.now[dir].Kind == record.Folder: // others have put something into it
+		p.Target[dir] = p.now[dir]
 	case at == nil:
-		p.target[dir] = p.folderOf(dir, name)
-	case at.kind == kept:
-		delete(p.target, name)
+		p.Target[dir] = p.folderOf(dir, name)
+	case at.Kind == record.Kept:
+		delete(p.Target, name)
 		return
-	case p.now[dir] != nil && p.now[dir].kind == folder: // others have put something into a folder that becomes a file
-		if p.files = append(p.files, name); p.overwrite {
-			delete(p.target, name)
+	case p.now[dir] != nil && p.now[dir].Kind == record.Folder: // others have put something into a folder that becomes a file
+		if p.Files = append(p.Files, name); p.overwrite {
+			delete(p.Target, name)
 			return
 		}
-		p.target[dir] = p.now[dir]
+		p.Target[dir] = p.now[dir]
 	default: // others have put something in place of the folder
-		if p.files = append(p.files, dir); !p.overwrite {
-			delete(p.target, name)
+		if p.Files = append(p.Files, dir); !p.overwrite {
+			delete(p.Target, name)
 			return
 		}
-		p.target[dir] = p.folderOf(dir, name)
+		p.Target[dir] = p.folderOf(dir, name)
 	}
 	p.parent(dir)
 }
 
 // folderOf returns an entry for the folder of a path.
-func (p *planner) folderOf(dir, name string) *entry {
-	for _, e := range []*entry{p.first[dir], p.state[dir]} {
-		if e != nil && e.kind == folder {
+func (p *planner) folderOf(dir, name string) *record.Entry {
+	for _, e := range []*record.Entry{p.first[dir], p.state[dir]} {
+		if e != nil && e.Kind == record.Folder {
 			return e
 		}
 	}
-	e := p.target[name]
-	return &entry{path: dir, kind: folder, mode: 0o755, uid: e.uid, gid: e.gid}
+	e := p.Target[name]
+	return &record.Entry{Path: dir, Kind: record.Folder, Mode: 0o755, UID: e.UID, GID: e.GID}
 }

@@ -1,4 +1,5 @@
-package checkpoint
+// Package watch reports which files of a workspace change.
+package watch
 
 import (
 	"errors"
@@ -16,13 +17,11 @@ const (
 	// maxPartial is the maximum number of checkpoints in a row without a full scan. Writes to a memory-mapped file are
 	// reported only when the file is closed, so the whole workspace is scanned periodically.
 	maxPartial = 20
-	// maxLinked is the maximum number of files with several hard links, which are checked each time.
-	maxLinked = 2000
 )
 
-// watcher records which files of a workspace change, so that only those are checked. The kernel queues the events;
+// Watcher records which files of a workspace change, so that only those are checked. The kernel queues the events;
 // no goroutine waits for them.
-type watcher struct {
+type Watcher struct {
 	f       *os.File
 	folders map[int32]string // by watch, with a slash at the end
 	uses    int
@@ -31,17 +30,17 @@ type watcher struct {
 const watched = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE |
 	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
-// newWatcher returns nil if the kernel's limit on watchers is reached.
-func newWatcher() *watcher {
+// New returns a Watcher without folders, nil if the kernel's limit on watchers is reached.
+func New() *Watcher {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
 		return nil
 	}
-	return &watcher{f: os.NewFile(uintptr(fd), "watcher"), folders: map[int32]string{}}
+	return &Watcher{f: os.NewFile(uintptr(fd), "watcher"), folders: map[int32]string{}}
 }
 
-// add watches an open folder. It reports false if that is not possible; then the watcher cannot be used.
-func (w *watcher) add(dir int, prefix string) bool {
+// Add watches an open folder. It reports false if that is not possible; then the watcher cannot be used.
+func (w *Watcher) Add(dir int, prefix string) bool {
 	if len(w.folders) >= maxWatched {
 		return false
 	}
@@ -53,15 +52,15 @@ func (w *watcher) add(dir int, prefix string) bool {
 	return true
 }
 
-func (w *watcher) close() {
+func (w *Watcher) Close() {
 	if w != nil {
 		w.f.Close()
 	}
 }
 
-// touched returns the paths that were touched since the last call. It reports false if the whole workspace has to
+// Touched returns the paths that were touched since the last call. It reports false if the whole workspace has to
 // be scanned: there were too many events, or one for a folder or a file that decides which folders are ignored.
-func (w *watcher) touched() (paths map[string]bool, ok bool) {
+func (w *Watcher) Touched() (paths map[string]bool, ok bool) {
 	if w == nil {
 		return nil, false
 	}

@@ -1,14 +1,16 @@
-package checkpoint
+package plan
 
 import (
 	"slices"
 	"strings"
+
+	"deckhand/internal/sandbox/checkpoint/record"
 )
 
 // unit is a .git folder. Restoring only some of its files would corrupt the repository, so it is restored as a whole or not at all.
 type unit struct {
 	// base has its entries at the start of the first span that changed it.
-	base state
+	base record.State
 	// agent is true if the spans changed its history, others if the history changed after or between them.
 	agent, others bool
 }
@@ -66,21 +68,33 @@ func inGit(p string) (git string, of part) {
 }
 
 // gitFolder is inGit for an entry before and after a change. A .git file, as worktrees have, is an ordinary file.
-func gitFolder(p string, a, b *entry) (git string, of part) {
+func gitFolder(p string, a, b *record.Entry) (git string, of part) {
 	git, of = inGit(p)
-	if git == p && (a == nil || a.kind != folder) && (b == nil || b.kind != folder) {
+	if git == p && (a == nil || a.Kind != record.Folder) && (b == nil || b.Kind != record.Folder) {
 		return "", gitState
 	}
 	return git, of
 }
 
 // isHistory reports whether a change of an entry is a change of the history.
-func isHistory(of part, a, b *entry) bool {
+func isHistory(of part, a, b *record.Entry) bool {
 	return of == gitHistory && !(isFolder(a) && isFolder(b))
 }
 
+// OfGit reports whether a path is in a .git folder.
+func OfGit(p string) bool {
+	git, _ := inGit(p)
+	return git != ""
+}
+
+// ChangesGit reports whether a change of an entry is in a .git folder, and whether it is a change of the history.
+func ChangesGit(p string, a, b *record.Entry) (git, history bool) {
+	in, of := gitFolder(p, a, b)
+	return in != "", in != "" && isHistory(of, a, b)
+}
+
 // isFolder reports whether an entry is a folder or does not exist.
-func isFolder(e *entry) bool { return e == nil || e.kind == folder }
+func isFolder(e *record.Entry) bool { return e == nil || e.Kind == record.Folder }
 
 // within reports whether a path is a folder or in it.
 func within(p, dir string) bool {
