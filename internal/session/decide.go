@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -444,4 +445,40 @@ func Chain(rules ...func(State) ([]Payload, error)) func(State) ([]Payload, erro
 		}
 		return out, nil
 	}
+}
+
+// Override chooses the model, its effort, the limit, plan mode and approvals for this conversation alone.
+func (s State) Override(o Overridden) ([]Payload, error) {
+	if err := s.alive(); err != nil || o == s.Overrides {
+		return nil, err
+	}
+	return []Payload{o}, nil
+}
+
+// Over is o where it says something, and otherwise what is below it: a session that was delegated goes by what was chosen for the one above it.
+func (o Overridden) Over(below Overridden) Overridden {
+	o.Model, o.Effort, o.Approval = cmp.Or(o.Model, below.Model), cmp.Or(o.Effort, below.Effort), cmp.Or(o.Approval, below.Approval)
+	if !o.Limited {
+		o.Budget, o.Limited = below.Budget, below.Limited
+	}
+	o.Plan = o.Plan || below.Plan
+	return o
+}
+
+// CompactAsked records the user's request to condense the history, with instructions for the summary. A Condensed event completes the request, or
+// a Noted event with the ID NoteCompactFailed has the reason why it failed.
+type CompactAsked struct {
+	Instructions string `json:"instructions,omitempty"`
+}
+
+// NoteCompactFailed is the ID of the notice that compacting failed.
+const NoteCompactFailed = "STATUS$COMPACT_FAILED"
+
+// AskCompact records the request. It starts a stopped session.
+func (s State) AskCompact(c CompactAsked) ([]Payload, error) {
+	out, err := s.Start()
+	if err == nil && (s.Compact != nil || s.Replaying()) {
+		err = fmt.Errorf("%w: the conversation is already being compacted, or a recording is being replayed", ErrRefused)
+	}
+	return append(out, c), err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"path"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"deckhand/client"
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/custom"
+	"deckhand/internal/cli/prompt"
 	"deckhand/internal/cli/track"
 	"deckhand/internal/native"
 	"deckhand/internal/session"
@@ -246,4 +248,20 @@ func (s *conversation) interrupt(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return cli.Plainly(s.Client.Interrupt(ctx, id))
+}
+
+// files lists files to mention: all files of the folder, or on another server those in the folder
+// given by the prefix.
+func (s *conversation) files(ctx context.Context, id, prefix string) []string {
+	if s.Elsewhere == "" {
+		return prompt.Files(s.Folder)
+	}
+	if id == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	folder, _ := path.Split(prefix)
+	found, _ := s.Client.ListFiles(ctx, id, folder) // without a list there is nothing to complete
+	return found
 }
