@@ -8,6 +8,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/meter"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace/diskuse"
 )
 
 // measured is a sandbox as its meter sees it.
@@ -57,7 +58,7 @@ func (b *measured) Measured(used int64) {
 	b.keeper.mu.Lock()
 	owner := b.place.owner
 	b.keeper.mu.Unlock()
-	b.keeper.sized(b.place.id, share{owner: owner, bytes: used + b.keeper.checkpointBytes(b.keeper.ctx, b.place.id), ran: true})
+	b.keeper.sized(b.place.id, diskuse.Share{Owner: owner, Bytes: used + b.keeper.checkpointBytes(b.keeper.ctx, b.place.id), Ran: true})
 }
 
 // Ended implements meter.Observer.

@@ -13,6 +13,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/meter"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace/diskuse"
 )
 
 // Config is what a Keeper needs.
@@ -55,7 +56,7 @@ type Keeper struct {
 	// strangers have a workspace that the driver keeps and no session that is known.
 	strangers map[session.ID]bool
 	// shares is what workspaces take up.
-	shares map[session.ID]share
+	shares diskuse.Table
 	// busy is how many sandboxes were in use when they were counted.
 	busy      int64
 	counted   time.Time
@@ -106,7 +107,7 @@ func New(c Config) *Keeper {
 	if c.Silence <= 0 {
 		c.Silence = sandbox.DefaultSilence
 	}
-	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, shares: map[session.ID]share{}, wake: make(chan struct{}, 1),
+	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, wake: make(chan struct{}, 1),
 		saving: make(chan struct{}, maxSaving), suspended: suspended{ids: map[session.ID]suspendedSince{}, slots: make(chan struct{}, maxSuspending)}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
@@ -268,15 +269,15 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	if err := k.prepareStart(ctx, st, was.Handle); err != nil {
 		return nil, err
 	}
-	told := &steps{k: k, id: p.id}
-	box, h, err := sandbox.Open(ctx, k.Driver, spec, told.tell)
+	told := k.steps(p.id)
+	box, h, err := sandbox.Open(ctx, k.Driver, spec, told.Tell)
 	silent := errors.Is(err, sandbox.ErrSilent)
 	if silent { // left by a server before us; a new one answers or is an error
 		k.endSilent(p, h)
 		was.Boot = "" // its end is said
-		box, h, err = sandbox.Open(ctx, k.Driver, spec, told.tell)
+		box, h, err = sandbox.Open(ctx, k.Driver, spec, told.Tell)
 	}
-	told.end()
+	told.End()
 	if err != nil {
 		k.clearStep(p.id)
 		return nil, err
@@ -289,7 +290,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	first := p.since == 0 // otherwise tools may have used the sandbox that ended
 	k.mu.Unlock()
 	// It is kept before it is ready: its size is watched, and a stop ends it.
-	k.keep(p, box, now, st.Last, spec.Limits.OrDefault(), told.any())
+	k.keep(p, box, now, st.Last, spec.Limits.OrDefault(), told.Any())
 	k.keepOpen(p, spec)
 	if err := k.prepare(ctx, p, box); err != nil {
 		return nil, err
@@ -314,9 +315,9 @@ func (k *Keeper) prepare(ctx context.Context, p *place, box *sandbox.Sandbox) er
 	if err != nil {
 		return err
 	}
-	told := &steps{k: k, id: p.id}
-	err = k.Prepare(ctx, st, box, told.tell)
-	told.end()
+	told := k.steps(p.id)
+	err = k.Prepare(ctx, st, box, told.Tell)
+	told.End()
 	if err != nil {
 		k.clearStep(p.id)
 		return err

@@ -4,30 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/meter"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace/diskuse"
 )
 
-// share is what a workspace takes up on disk, as it was measured last.
-type share struct {
-	owner string
-	bytes int64
-	// ran is true if the sandbox was running then: it may have written more since.
-	ran bool
-}
-
 // sized remembers what a workspace takes up.
-func (k *Keeper) sized(id session.ID, s share) {
-	if k.DiskPerUser <= 0 {
-		return
+func (k *Keeper) sized(id session.ID, s diskuse.Share) {
+	if k.DiskPerUser > 0 {
+		k.shares.Set(id, s)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.shares[id] = s
 }
 
 // Room returns how many bytes may still be written to a workspace that is in use.
@@ -56,24 +45,12 @@ func (k *Keeper) files(ctx context.Context, id session.ID, box *sandbox.Sandbox)
 	return used, err
 }
 
-// unsized forgets a workspace that is gone.
-func (k *Keeper) unsized(id session.ID) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.shares, id)
-}
-
 // checkDisk refuses a sandbox to an owner whose workspaces take up too much. Called with mu held.
 func (k *Keeper) checkDisk(owner string) error {
 	if k.DiskPerUser <= 0 {
 		return nil
 	}
-	var used int64
-	for _, s := range k.shares {
-		if s.owner == owner {
-			used += s.bytes
-		}
-	}
+	used := k.shares.Used(owner)
 	if used < k.DiskPerUser {
 		return nil
 	}
@@ -91,9 +68,7 @@ func (k *Keeper) measureStopped(ctx context.Context, found []sandbox.Found) {
 	for _, f := range found {
 		there[session.ID(f.Handle.ID)] = true
 	}
-	k.mu.Lock()
-	maps.DeleteFunc(k.shares, func(id session.ID, _ share) bool { return !there[id] })
-	k.mu.Unlock()
+	k.shares.Keep(there)
 	for _, f := range found {
 		if err := k.measureOne(ctx, d, f); err != nil && ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, session.ErrNotFound) {
 			k.Logger.Debug("cannot measure the disk usage of a workspace", "sandbox", f.Handle.ID, "error", err)
@@ -103,10 +78,8 @@ func (k *Keeper) measureStopped(ctx context.Context, found []sandbox.Found) {
 
 func (k *Keeper) measureOne(ctx context.Context, d sandbox.Measurer, f sandbox.Found) error {
 	id := session.ID(f.Handle.ID)
-	k.mu.Lock()
-	s, known := k.shares[id]
-	k.mu.Unlock()
-	if f.Running || known && !s.ran || ctx.Err() != nil {
+	s, known := k.shares.Get(id)
+	if f.Running || known && !s.Ran || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	row, err := k.Index.Row(ctx, id)
@@ -115,7 +88,7 @@ func (k *Keeper) measureOne(ctx context.Context, d sandbox.Measurer, f sandbox.F
 	}
 	used, err := d.Usage(ctx, f.Handle)
 	if err == nil {
-		k.sized(id, share{owner: row.Owner, bytes: used.Bytes + k.checkpointBytes(ctx, id)})
+		k.sized(id, diskuse.Share{Owner: row.Owner, Bytes: used.Bytes + k.checkpointBytes(ctx, id)})
 	}
 	return err
 }

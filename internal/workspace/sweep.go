@@ -180,7 +180,7 @@ func (k *Keeper) remove(ctx context.Context, id session.ID) error {
 	k.forget(p)
 	k.ended(id, err)
 	if err == nil {
-		k.unsized(id)
+		k.shares.Remove(id)
 		k.mu.Lock()
 		delete(k.suspended.ids, id)
 		k.mu.Unlock()
