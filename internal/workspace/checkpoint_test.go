@@ -108,7 +108,7 @@ func TestCheckpoints(t *testing.T) {
 		t.Error("the restore started the sandbox")
 	}
 	changes, err := r.keeper.Compare(t.Context(), workspace.Files{ID: id}, workspace.Files{ID: id, Checkpoint: redo})
-	if got := fmt.Sprint(changes); err != nil || !strings.Contains(got, "{a modified 4 4}") || !strings.Contains(got, "{c deleted 4 0}") || !strings.Contains(got, "{d/b added 0 2}") {
+	if got := fmt.Sprint(changes); err != nil || !strings.Contains(got, "{a  modified 4 4 1 1 ") || !strings.Contains(got, "{c  deleted 4 0 0 1 ") || !strings.Contains(got, "{d/b  added 0 2 1 0 ") {
 		t.Errorf("%s, %v", got, err)
 	}
 	text, found, err := r.keeper.FileAt(t.Context(), workspace.Files{ID: id, Checkpoint: redo}, "a", 100)
