@@ -236,12 +236,6 @@ func (s *Service) Restore(ctx context.Context, c Restore) (Done, error) {
 	case !c.Files && !c.Conversation:
 		return Done{}, api.Invalid("value_error", "Restore files, conversation or both.", "files")
 	}
-	var spans []workspace.Span
-	if r.Files {
-		if spans, err = s.toUndo(ctx, c, of); err != nil {
-			return Done{}, err
-		}
-	}
 	done := Done{}
 	record := func(ctx context.Context, r session.Restored, kept []string) error {
 		done.Restored, done.Kept = r, kept
@@ -252,6 +246,7 @@ func (s *Service) Restore(ctx context.Context, c Restore) (Done, error) {
 		return done, record(ctx, r, nil)
 	}
 	may := func(ctx context.Context) error { return s.mayRestore(ctx, c) }
+	spans := func(ctx context.Context) ([]workspace.Span, error) { return s.toUndo(ctx, c, of) }
 	return done, restoreRefusal(s.Workspaces.Restore(ctx, workspace.Restore{ID: c.ID, Event: r, Spans: spans, Own: c.Own, May: may, Record: record}))
 }
 

@@ -72,7 +72,7 @@ func (r *rig) restore(from, to int) workspace.Span {
 // restoring is a restore that nothing forbids.
 func restoring(from, to int, record func(session.Restored) error) workspace.Restore {
 	return workspace.Restore{ID: id, Event: session.Restored{Action: session.RestorePoint, Point: 1, Files: true},
-		Spans:  []workspace.Span{{From: from, To: to}},
+		Spans:  func(context.Context) ([]workspace.Span, error) { return []workspace.Span{{From: from, To: to}}, nil },
 		May:    func(context.Context) error { return nil },
 		Record: func(_ context.Context, e session.Restored, _ []string) error { return record(e) }}
 }
@@ -284,5 +284,28 @@ func TestChangesBetweenTurns(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(r.dir, string(id), "ws", "a")); err != nil || string(got) != "two\n" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// The last turn may have no checkpoint yet when it is undone, so the spans are those after the current state was recorded.
+func TestRestoreOfATurnWithoutACheckpoint(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.turn("1", "echo one > a", true)
+	r.run("2", "echo two > a") // no checkpoint follows
+	before := r.checkpoints()
+	restore := restoring(0, 0, func(session.Restored) error { return nil })
+	restore.Spans = func(context.Context) ([]workspace.Span, error) {
+		all := r.checkpoints()
+		if len(all) != len(before)+1 {
+			t.Fatalf("%d checkpoints when the spans are asked for, %d before", len(all), len(before))
+		}
+		return []workspace.Span{{From: all[len(all)-2].Checkpoint, To: all[len(all)-1].Checkpoint}}, nil
+	}
+	if err := r.keeper.Restore(t.Context(), restore); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.run("l", "cat a"); got != "one" {
+		t.Errorf("restored: %q", got)
 	}
 }

@@ -14,8 +14,9 @@ type Restore struct {
 	ID session.ID
 	// Event is the event to record. The keeper sets Checkpoint, Before, Changed and Git.
 	Event session.Restored
-	// Spans are the times whose changes are undone, oldest first. Own is what happens to files that others changed too.
-	Spans []Span
+	// Spans returns the times whose changes are undone, oldest first. It is called after the current state was recorded as a
+	// checkpoint: the last turn may have had none yet. Own is what happens to files that others changed too.
+	Spans func(ctx context.Context) ([]Span, error)
 	Own   Own
 	// May is called before the first change, while nothing else can start to use the workspace. An error refuses the restore.
 	May func(ctx context.Context) error
@@ -68,6 +69,10 @@ func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 	if err != nil {
 		return err
 	}
+	spans, err := r.Spans(ctx)
+	if err != nil {
+		return err
+	}
 	text, err := json.Marshal(note{r.ID, r.Event})
 	if err != nil {
 		return err
@@ -75,7 +80,7 @@ func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 	// From here on the outcome is recorded, even if the caller's context ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
-	got, err := d.Restore(ctx, h, sandbox.RestoreParams{Spans: r.Spans, Own: r.Own, Note: text})
+	got, err := d.Restore(ctx, h, sandbox.RestoreParams{Spans: spans, Own: r.Own, Note: text})
 	if err != nil {
 		return err
 	}
