@@ -33,9 +33,20 @@ func OfRefusal(r *usecase.Refusal) *rest.Fault {
 		f.Body = &api.ValidationError{Detail: r.Fields, MsgID: r.Code}
 	}
 	if r.Own != nil {
-		f.Body = &api.RestoreConflict{Status: "error", Message: strings.ToValidUTF8(r.Text, "\uFFFD"), MsgID: r.Code, Files: r.Own.Files, Repositories: r.Own.Repositories, Count: r.Own.Count}
+		f.Body = &api.RestoreConflict{Status: "error", Message: valid(r.Text), MsgID: r.Code, Files: validAll(r.Own.Files), Repositories: validAll(r.Own.Repositories), Count: r.Own.Count}
 	}
 	return f
+}
+
+// valid makes a text that may have names of files fit for JSON.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func validAll(list []string) []string {
+	out := make([]string, 0, len(list))
+	for _, s := range list {
+		out = append(out, valid(s))
+	}
+	return out
 }
 
 // Of is the one table from errors to statuses. What it does not know is
