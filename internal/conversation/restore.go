@@ -90,8 +90,10 @@ type point struct {
 	// event is the event after which the files were in this state, and number the event that says so.
 	event, number int64
 	checkpoint    int
-	// from is the checkpoint of the state before the agent's changes that led to this one, 0 if they are not the agent's.
-	from int
+	// from is the checkpoint of the state before the agent's changes that led to this one, 0 if they are not the agent's. mixed is
+	// true if some of them may not be.
+	from  int
+	mixed bool
 }
 
 // filesAt finds the state of the files after an event: the last one before it, what was restored since, or the one of a later
@@ -108,7 +110,10 @@ func (s *Service) filesAt(ctx context.Context, id session.ID, event int64) (file
 		switch x := e.Payload.(type) {
 		case session.Checkpointed:
 			if p.event, p.checkpoint, own = x.UpTo, x.Checkpoint, x.BetweenTurns; !own {
-				p.from = now
+				p.from, p.mixed = now, x.Mixed
+			}
+			if n := len(f.points); n > 0 { // logs of earlier versions have a lower number for changes in the middle of a turn
+				p.event = max(p.event, f.points[n-1].event)
 			}
 		case session.Restored:
 			if x.Files {
@@ -138,7 +143,7 @@ func (s *Service) filesAt(ctx context.Context, id session.ID, event int64) (file
 func (f files) spans() (out []workspace.Span) {
 	for _, p := range f.points[f.at+1:] {
 		if p.from > 0 && p.from != p.checkpoint {
-			out = append(out, workspace.Span{From: p.from, To: p.checkpoint})
+			out = append(out, workspace.Span{From: p.from, To: p.checkpoint, Mixed: p.mixed})
 		}
 	}
 	return out

@@ -50,10 +50,12 @@ type Checkpoint struct {
 	Verified time.Time
 }
 
-// Span is a time in which the files of a workspace were changed: from the state of one checkpoint to that of another.
+// Span is a time in which the files of a workspace were changed: from the state of one checkpoint to that of another. Mixed is
+// true if others may have made some of the changes.
 type Span struct {
-	From int `json:"from"`
-	To   int `json:"to"`
+	From  int  `json:"from"`
+	To    int  `json:"to"`
+	Mixed bool `json:"mixed,omitempty"`
 }
 
 // Own is what a restore does with files that were changed in its spans, and by others between or after them.

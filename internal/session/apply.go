@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Apply is the fold. It is total: any event on any state gives a state and never panics, because a damaged log must be looked at, not crashed on.
-// Whether an event may follow is Check's business.
+// Apply is the fold. It is total: any event on any state gives a state and never panics, because a damaged log must be looked at, not crashed on. Whether an event may follow is Check's business.
 func (s State) Apply(e Event) State {
 	s.Last = e.Number
 	s.UpdatedAt = e.At
@@ -76,7 +75,7 @@ func (s State) Apply(e Event) State {
 		s = s.applyMoney(p)
 	case TurnBegan:
 		s.InTurn, s.Again, s.Asks, s.Over, s.Agent = true, false, 0, "", AgentRunning
-		s.ErrorID, s.Reason, s.Began, s.RanBefore = "", "", e.Number, s.Ran
+		s.ErrorID, s.Reason, s.Began, s.RanBefore, s.Worked = "", "", e.Number, s.Ran, false
 	case ModelAsked, ModelAnswered, ModelFailed:
 		s = s.applyModel(e)
 	case ToolCalled, ToolReturned, ApprovalAsked, ApprovalGiven:
@@ -193,7 +192,7 @@ func (s State) applyTool(e Event) State {
 		if c, ok := s.call(p.ID); ok && c.Origin != "" {
 			s.Agent = c.Resumes(s)
 		}
-		s.Ran, s.Open = e.At, slices.DeleteFunc(slices.Clone(s.Open), func(c OpenCall) bool { return c.ID == p.ID })
+		s.Ran, s.Worked, s.Open = e.At, true, slices.DeleteFunc(slices.Clone(s.Open), func(c OpenCall) bool { return c.ID == p.ID })
 		if len(s.Open) == 0 && s.steps != nil {
 			s.steps = &step{from: s.steps.from, to: e.Number, prev: s.steps.prev}
 		}
@@ -223,7 +222,7 @@ func (s State) decided(number int64, p ApprovalGiven) State {
 		s.Allowed = append(slices.Clone(s.Allowed), p.Always)
 	}
 	call, _ := s.call(p.ID)
-	switch s.Agent = AgentUserNo; {
+	switch s.Agent, s.RanBefore = AgentUserNo, s.Ran; {
 	case p.Approved && p.Late: // approved by the default, not by a person
 		s.Agent = AgentRunning
 	case p.Approved:

@@ -128,8 +128,7 @@ type Cursor struct {
 
 // Rememberer is a Log that keeps in memory what this process stored lately.
 type Rememberer interface {
-	// Remembered returns the events after a number up to the one that ends a batch. False if
-	// not all of them are there. The events are shared: do not change them.
+	// Remembered returns the events after a number up to the one that ends a batch. False if not all of them are there. The events are shared: do not change them.
 	Remembered(id ID, after, last int64) ([]Event, bool)
 }
 

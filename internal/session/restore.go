@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// Checkpointed says that the files of the workspace are stored as they were after the event UpTo, durably. There is none
-// if nothing changed since the one before.
+// Checkpointed says that the files of the workspace are stored as they were after the event UpTo, durably. There is none if nothing changed since the one before.
 type Checkpointed struct {
 	// Checkpoint is its number among the checkpoints of the workspace.
 	Checkpoint int   `json:"checkpoint"`
 	UpTo       int64 `json:"up_to"`
-	// Files is how many files and folders it has, Changed how many of them differ from the one before, LeftOut how many
-	// files it does not have because they are too large or cannot be read.
+	// Files is how many files and folders it has, Changed how many of them differ from the one before, LeftOut how many files it does not have because they are too large or cannot be read.
 	Files   int `json:"files"`
 	Changed int `json:"changed"`
 	LeftOut int `json:"left_out,omitempty"`
-	// BetweenTurns means that the changes since the one before are not the agent's, so that a restore keeps them.
+	// BetweenTurns means that the changes since the one before are not the agent's, so that a restore keeps them. Mixed means that some may not be, so that it asks.
 	BetweenTurns bool `json:"between_turns,omitempty"`
+	Mixed        bool `json:"mixed,omitempty"`
 	// Bytes is what it added to the store.
 	Bytes int64 `json:"bytes"`
 }
@@ -44,8 +43,7 @@ type Restored struct {
 	// Changed is how many files and folders outside of .git folders were written or removed. Git means that a git history was restored.
 	Changed int  `json:"changed,omitempty"`
 	Git     bool `json:"git,omitempty"`
-	// Conversation means that the model does not see the events between Point and this event; for an undo, that it sees
-	// them again.
+	// Conversation means that the model does not see the events between Point and this event; for an undo, that it sees them again.
 	Conversation bool `json:"conversation,omitempty"`
 }
 
@@ -57,10 +55,15 @@ func (s State) Checkpointed(c Checkpointed) ([]Payload, error) {
 	if err := s.alive(); err != nil || c.Checkpoint <= s.Checkpoint {
 		return nil, err
 	}
-	if c.BetweenTurns && len(s.said) > 0 { // they were made before the turn that is beginning
-		c.UpTo = min(c.UpTo, s.said[0]-1)
-	}
 	return []Payload{c}, nil
+}
+
+// BeforeTurn returns the last event before the turn that is beginning, or the last event if tools have run in the turn.
+func (s State) BeforeTurn() int64 {
+	if len(s.said) == 0 || s.InTurn && s.Worked {
+		return s.Last
+	}
+	return s.said[0] - 1
 }
 
 // MayRestore refuses a restore while the agent works, and returns the restore that an undo or redo is about.

@@ -35,8 +35,7 @@ type State struct {
 	Ready     bool
 	// Step is how far a workspace that is being made is, "" otherwise.
 	Step string
-	// Handle finds the workspace again; it outlives a stop. Up is true when the sandbox was started since the session was. HandleAt is the number of
-	// the event that replaced another handle with this one, 0 if there was no other.
+	// Handle finds the workspace again; it outlives a stop. Up is true when the sandbox was started since the session was. HandleAt is the number of the event that replaced another handle with this one, 0 if there was no other.
 	Handle   json.RawMessage
 	HandleAt int64
 	Up       bool
@@ -53,8 +52,9 @@ type State struct {
 	// Checkpoint is the newest checkpoint of the workspace, 0 if there is none. Undo are restores that can be taken back, Redo those that were, newest last.
 	Checkpoint int
 	Undo, Redo []Restored
-	// Ran is when the last tool call ended, RanBefore that of the last one before the turn began, went on or got a new owner.
+	// Ran is when the last tool call ended, RanBefore that of the last one before the turn began, was resumed, was approved or got a new owner.
 	Ran, RanBefore time.Time
+	Worked         bool          // a tool call of this turn ended
 	Compact        *CompactAsked // not carried out yet
 
 	InTurn bool
@@ -145,8 +145,7 @@ type OpenCall struct {
 // Awaits is true while the person is asked about the call.
 func (c OpenCall) Awaits() bool { return c.Asked && !c.Approved && !c.Denied }
 
-// step is a stretch of events in which some tool call was open. A condensation
-// must not end or begin inside one. The list shares its tail between states.
+// step is a stretch of events in which some tool call was open. A condensation must not end or begin inside one. The list shares its tail between states.
 type step struct {
 	from, to int64 // to is 0 while open
 	prev     *step

@@ -7,15 +7,14 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace/origin"
 )
 
 // ErrNoCheckpoints means that workspaces of this server have no checkpoints.
 var ErrNoCheckpoints = errors.New("the sandbox driver of this server keeps no checkpoints")
 
-// What is known of checkpoints, for use cases that know no drivers.
-type (
-	FileChange = sandbox.FileChange
-)
+// FileChange is that of drivers, for use cases that know none.
+type FileChange = sandbox.FileChange
 
 // ErrNoCheckpoint and ErrTooBig are those of drivers.
 var ErrNoCheckpoint, ErrTooBig = sandbox.ErrNoCheckpoint, sandbox.ErrTooBig
@@ -43,6 +42,8 @@ type saving struct {
 	open bool
 	// begins is true from the message or the resumption that begins the agent's work until its end, paused while it is paused.
 	begins, paused bool
+	// waits is true while the agent waits for an approval, quiet if no call was running when it began to.
+	waits, quiet bool
 }
 
 // keepOpen remembers whether users can change the files of a sandbox without the keeper: in a folder of theirs, or because
@@ -64,7 +65,7 @@ func (k *Keeper) SameFolder(ctx context.Context, a, b session.State) (bool, erro
 	return err == nil && one.Folder == other.Folder, err
 }
 
-// turnChanged makes a checkpoint after a turn, and one before a turn if others may have changed files since. It never blocks.
+// turnChanged makes a checkpoint when the agent stops or waits, and one before it goes on if others may have changed files since. It never blocks.
 func (k *Keeper) turnChanged(row session.Row) {
 	if row.Deleted {
 		return
@@ -76,44 +77,24 @@ func (k *Keeper) turnChanged(row session.Row) {
 		return
 	}
 	s := &p.saved
-	running := row.Agent == session.AgentRunning
-	begins := running && s.paused || !running && row.Wants && !s.begins
-	due := s.used && (begins || !running) || s.open && begins
-	s.begins, s.paused = running || row.Wants, row.Agent == session.AgentPaused
+	running, works := row.Agent == session.AgentRunning, row.Agent == session.AgentRunning || row.Wants
+	waits := row.Agent == session.AgentAwaitingYes
+	begins := running && s.paused || !running && row.Wants && !s.begins && !waits || works && s.waits && !waits
+	m := origin.Moment{Start: begins, Stop: !begins, Waited: begins && s.waits && s.quiet}
+	due := s.used && (begins || !running) || s.open && (begins || s.begins && !running)
+	if waits && !s.waits {
+		s.quiet = !s.used // a call that runs uses the sandbox
+	}
+	s.begins, s.paused, s.waits = works && !waits, row.Agent == session.AgentPaused, waits
 	due = due && p.box != nil && s.done == nil
 	k.mu.Unlock()
 	if due {
-		k.checkpointNow(p, moment{start: begins, always: begins})
+		k.checkpointNow(p, m)
 	}
-}
-
-// moment is when a checkpoint is made.
-type moment struct {
-	// start is true if the agent's tools have not used the sandbox since its work began: they wait for the checkpoint.
-	start bool
-	// always is true if the checkpoint is due even while the agent is working.
-	always bool
-}
-
-// between reports whether what changed since an earlier time is not the agent's.
-func (m moment) between(st session.State, since time.Time) bool {
-	ran := st.Ran
-	if m.start {
-		ran = st.RanBefore
-		if !st.InTurn {
-			ran = st.Ran
-		}
-	}
-	for _, c := range st.Open {
-		if !m.start || c.Number < st.Claim { // it may have run already
-			return false
-		}
-	}
-	return since.After(ran)
 }
 
 // checkpointNow makes a checkpoint in the background.
-func (k *Keeper) checkpointNow(p *place, m moment) {
+func (k *Keeper) checkpointNow(p *place, m origin.Moment) {
 	if _, ok := k.Driver.(sandbox.Checkpointer); !ok {
 		return
 	}
@@ -127,7 +108,7 @@ func (k *Keeper) checkpointNow(p *place, m moment) {
 }
 
 // checkpoint makes one checkpoint, unless it is left to the end of the turn.
-func (k *Keeper) checkpoint(p *place, m moment) {
+func (k *Keeper) checkpoint(p *place, m origin.Moment) {
 	due, err := true, error(nil)
 	defer func() {
 		k.mu.Lock()
@@ -149,9 +130,12 @@ func (k *Keeper) checkpoint(p *place, m moment) {
 	if err != nil || st.Deleted {
 		return
 	}
-	if due = m.always || !st.InTurn || st.Paused || st.Answer < st.Began; !due {
+	if due = m.Due(st); !due {
 		return
 	}
+	k.mu.Lock()
+	p.saved.quiet = origin.Waits(st)
+	k.mu.Unlock()
 	if _, err = k.save(ctx, st, m); err != nil && k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, session.ErrDeleted) {
 		k.Logger.Warn("cannot make a checkpoint of a workspace", "session", p.id, "error", err)
 	}
@@ -161,7 +145,7 @@ func (k *Keeper) checkpoint(p *place, m moment) {
 }
 
 // save makes a checkpoint and records it if something changed. It returns its number.
-func (k *Keeper) save(ctx context.Context, st session.State, m moment) (int, error) {
+func (k *Keeper) save(ctx context.Context, st session.State, m origin.Moment) (int, error) {
 	h, err := k.handle(st)
 	if err != nil {
 		return 0, err
@@ -170,38 +154,47 @@ func (k *Keeper) save(ctx context.Context, st session.State, m moment) (int, err
 	if err != nil || c.Number <= max(st.Checkpoint, 1) && c.Changed == 0 {
 		return c.Number, err
 	}
+	var at origin.Place
 	k.mu.Lock()
-	passed := k.places[st.ID] != nil && k.places[st.ID].saved.passed
+	if p := k.places[st.ID]; p != nil {
+		at = origin.Place{Open: p.saved.open, Passed: p.saved.passed}
+	}
 	k.mu.Unlock()
-	// If no tool ran since the files were known to be those of the last recorded checkpoint, the changes are not the agent's.
-	between := c.Previous > 0 && c.Previous <= max(st.Checkpoint, 1) && !passed && m.between(st, c.Verified)
-	_, err = k.Sessions.Update(ctx, st.ID, func(s session.State) ([]session.Payload, error) {
-		return s.Checkpointed(session.Checkpointed{Checkpoint: c.Number, UpTo: st.Last, Files: c.Files, Changed: c.Changed, LeftOut: c.LeftOut, BetweenTurns: between, Bytes: c.Bytes})
-	})
+	e := m.Of(st, c, at)
+	e.Checkpoint, e.Files, e.Changed, e.LeftOut, e.Bytes = c.Number, c.Files, c.Changed, c.LeftOut, c.Bytes
+	_, err = k.Sessions.Update(ctx, st.ID, func(s session.State) ([]session.Payload, error) { return s.Checkpointed(e) })
 	return c.Number, err
 }
 
 // awaitCheckpoint waits for a checkpoint that is being made, for a while: what is done next must not be in it.
 func (k *Keeper) awaitCheckpoint(ctx context.Context, p *place) error {
 	k.mu.Lock()
-	done := p.saved.done
 	p.saved.used = true
+	k.mu.Unlock()
+	wait, cancel := context.WithTimeout(ctx, maxSaveWait)
+	defer cancel()
+	if k.settled(wait, p) != nil {
+		k.mu.Lock()
+		p.saved.passed = p.saved.done != nil
+		k.mu.Unlock()
+	}
+	return ctx.Err()
+}
+
+// settled waits until a checkpoint that is being made is recorded.
+func (k *Keeper) settled(ctx context.Context, p *place) error {
+	k.mu.Lock()
+	done := p.saved.done
 	k.mu.Unlock()
 	if done == nil {
 		return nil
 	}
-	wait := time.NewTimer(maxSaveWait)
-	defer wait.Stop()
 	select {
 	case <-done:
-	case <-wait.C:
-		k.mu.Lock()
-		p.saved.passed = p.saved.done != nil
-		k.mu.Unlock()
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return nil
 }
 
 // checkpointBytes returns the size of the checkpoints of a workspace.
@@ -258,7 +251,7 @@ func (k *Keeper) filesAt(ctx context.Context, f Files) (sandbox.CheckpointOf, er
 	if f.Checkpoint == 0 {
 		st, err := k.Sessions.Load(ctx, f.ID)
 		if err == nil {
-			f.Checkpoint, err = k.save(ctx, st, moment{})
+			f.Checkpoint, err = k.save(ctx, st, origin.Moment{})
 		}
 		if errors.Is(err, sandbox.ErrGone) {
 			return sandbox.CheckpointOf{}, ErrNone

@@ -309,3 +309,68 @@ func TestRestoreOfATurnWithoutACheckpoint(t *testing.T) {
 		t.Errorf("restored: %q", got)
 	}
 }
+
+// In the middle of a turn, what people change while the agent is paused or waits for an approval is theirs, and what the agent
+// changed before is the agent's.
+func TestChangesInATurn(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.turn("1", "echo one > a", true)
+	add := func(payloads ...session.Payload) {
+		t.Helper()
+		r.update(func(session.State) ([]session.Payload, error) { return payloads, nil })
+	}
+	call := func(name string) []session.Payload {
+		c := session.ToolCall{ID: name, Name: "run"}
+		return []session.Payload{session.ModelAsked{Call: "ask " + name, UpTo: r.state().Last}, session.ModelAnswered{Call: "ask " + name, ToolCalls: []session.ToolCall{c}}, session.ToolCalled{ToolCall: c}}
+	}
+	returns := func(name string) {
+		t.Helper()
+		r.update(func(s session.State) ([]session.Payload, error) {
+			return []session.Payload{session.ToolReturned{ID: name, Cause: s.Open[0].Number}}, nil
+		})
+	}
+	has := func(what, want string) session.Checkpointed {
+		t.Helper()
+		var all []session.Checkpointed
+		got := ""
+		r.until(what, func() bool {
+			got, all = "", r.checkpoints()
+			for _, c := range all {
+				got += map[bool]string{true: "u", false: "a"}[c.BetweenTurns]
+			}
+			return len(got) >= len(want)
+		})
+		if got != want {
+			t.Fatalf("%s: %s, want %s", what, got, want)
+		}
+		return all[len(all)-1]
+	}
+	add(session.UserSaid{Text: "two"})
+	said := r.state().Last
+	add(append([]session.Payload{session.TurnBegan{}}, call("2")...)...)
+	r.run("2", "echo two > a")
+	returns("2")
+	add(session.Paused{AfterStep: true})
+	agents := has("the pause", "aa")
+	r.run("terminal", "echo mine > own")
+	add(session.Resumed{})
+	if own := has("the resumption", "aau"); own.UpTo < agents.UpTo || own.UpTo <= said {
+		t.Errorf("own changes are those up to %d, the agent's up to %d, the turn began at %d", own.UpTo, agents.UpTo, said)
+	}
+	add(call("3")...)
+	r.run("3", "echo three > a")
+	returns("3")
+	add(append(call("4"), session.ApprovalAsked{ID: "4"})...)
+	has("the wait for an approval", "aaua")
+	r.run("terminal 2", "echo mine again > own")
+	add(session.ApprovalGiven{ID: "4", Approved: true})
+	add(session.Claimed{By: "m"})
+	has("the approval", "aauau")
+	r.run("4", "echo four > a")
+	returns("4")
+	r.update(func(s session.State) ([]session.Payload, error) {
+		return s.EndTurn(s.Claim, session.TurnEnded{UpTo: s.Last, State: session.AgentAwaitingUser})
+	})
+	has("the end of the turn", "aauaua")
+}

@@ -14,6 +14,7 @@ import (
 	"deckhand/internal/sandbox/meter"
 	"deckhand/internal/session"
 	"deckhand/internal/workspace/diskuse"
+	"deckhand/internal/workspace/origin"
 )
 
 // Config is what a Keeper needs.
@@ -298,7 +299,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	if err := k.record(ctx, st, was, now); err != nil {
 		return nil, err
 	}
-	k.checkpointNow(p, moment{start: first, always: true})
+	k.checkpointNow(p, origin.Moment{Start: first})
 	return box, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace/origin"
 )
 
 // Restore is a restore of the files of a session's workspace.
@@ -14,8 +15,7 @@ type Restore struct {
 	ID session.ID
 	// Event is the event to record. The keeper sets Checkpoint, Before, Changed and Git.
 	Event session.Restored
-	// Spans returns the times whose changes are undone, oldest first. It is called after the current state was recorded as a
-	// checkpoint: the last turn may have had none yet. Own is what happens to files that others changed too.
+	// Spans returns the times whose changes are undone, oldest first. It is called when the current state has a checkpoint: the last turn may have had none. Own is what happens to files that others changed too.
 	Spans func(ctx context.Context) ([]Span, error)
 	Own   Own
 	// May is called before the first change, while nothing else can start to use the workspace. An error refuses the restore.
@@ -43,25 +43,29 @@ type note struct {
 	Event session.Restored `json:"event"`
 }
 
-// Restore undoes the changes of r.Spans. The sandbox need not be running. Other uses of the workspace wait. If the
-// process dies after the files were restored, recordRestores records the event after a restart. It returns an *OwnError if
-// others changed some of the files too and r.Own does not say what to do with them.
+// Restore undoes the changes of r.Spans. The sandbox need not be running. Other uses of the workspace wait. If the process dies after the files were restored, recordRestores records the event after a restart. It returns an *OwnError if others changed some of the files too and r.Own does not say what to do with them.
 func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 	d, h, err := k.checkpoints(ctx, r.ID)
 	if err != nil {
 		return err
 	}
-	_, leave, err := k.enterLocked(ctx, r.ID)
+	p, leave, err := k.enterLocked(ctx, r.ID)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	if err := k.settled(ctx, p); err != nil {
+		return err
+	}
 	if err := r.May(ctx); err != nil {
 		return err
 	}
 	st, err := k.Sessions.Load(ctx, r.ID)
+	if spec, e := k.Spec(ctx, st); err == nil && e == nil {
+		k.keepOpen(p, spec)
+	}
 	if err == nil {
-		_, err = k.save(ctx, st, moment{}) // what changed since the last turn must not be taken for the agent's later
+		_, err = k.save(ctx, st, origin.Moment{}) // what changed since the last turn must not be taken for the agent's later
 	}
 	if errors.Is(err, sandbox.ErrGone) {
 		return ErrNone

@@ -49,7 +49,7 @@ func Undo(visit VisitFunc, now record.State, spans []sandbox.Span, overwrite boo
 		if old, err = p.to(span.To); err != nil {
 			return p.Plan, err
 		}
-		p.span(old)
+		p.span(old, span.Mixed)
 	}
 	p.since()
 	p.Target = maps.Clone(now)
@@ -74,8 +74,8 @@ func (p *planner) to(n int) (old map[string]*record.Entry, err error) {
 	return old, err
 }
 
-// span takes in what changed in a span.
-func (p *planner) span(old map[string]*record.Entry) {
+// span takes in what changed in a span. If it is mixed, others changed the same.
+func (p *planner) span(old map[string]*record.Entry, mixed bool) {
 	for name, was := range old {
 		is := p.state[name]
 		if !record.Differ(was, is) || record.LeftOut(name, old, p.state) {
@@ -88,10 +88,12 @@ func (p *planner) span(old map[string]*record.Entry) {
 				p.units[git] = u
 			}
 			u.agent = u.agent || isHistory(of, was, is)
+			u.others = u.others || mixed && isHistory(of, was, is)
 		}
 		if _, ok := p.first[name]; !ok {
 			p.first[name] = was
 		}
+		p.mine[name] = p.mine[name] || mixed
 	}
 }
 
