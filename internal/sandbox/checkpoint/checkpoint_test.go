@@ -224,11 +224,15 @@ func TestIgnored(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got[name], want)
 		}
 	}
-	// What is ignored from now on is not overwritten either: no checkpoint could bring it back.
+	// What is stored stays in later checkpoints, even if it is ignored from now on.
 	files(t, r.w.Dir, map[string]string{"plain/.git/HEAD": "ref", "plain/node_modules/m": "3"})
-	r.restore(one.Number)
+	undo := r.restore(one.Number).Undo
+	if got := picture(t, r.w.Dir)["plain/node_modules/m"]; !strings.HasSuffix(got, "1") {
+		t.Errorf("a stored folder that is ignored was not restored: %q", got)
+	}
+	r.restore(undo.Number)
 	if got := picture(t, r.w.Dir)["plain/node_modules/m"]; !strings.HasSuffix(got, "3") {
-		t.Errorf("an ignored folder was overwritten: %q", got)
+		t.Errorf("a stored folder that is ignored was not brought back: %q", got)
 	}
 }
 

@@ -174,7 +174,7 @@ func (s *Store) converge(w Workspace, n, other int) error {
 		return err
 	}
 	hash := func(f *os.File, size int64) (record.Blob, error) { return sum(f, size, io.Discard) }
-	sc := &scanner{ctx: context.Background(), w: w, known: target, read: hash}
+	sc := &scanner{ctx: context.Background(), w: w, known: target, also: also, read: hash}
 	if err := sc.scan(); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"deckhand/internal/gitignore"
+	"deckhand/internal/sandbox/checkpoint/gitindex"
 	"deckhand/internal/sandbox/checkpoint/record"
 	"deckhand/internal/sandbox/checkpoint/watch"
 	"deckhand/internal/sandbox/tree"
@@ -25,6 +26,8 @@ type scanner struct {
 	ctx   context.Context
 	w     Workspace
 	known record.State
+	// also is another state whose folders are read even if they are ignored.
+	also  record.State
 	found record.State
 	start int64
 	// read fills in the content of a file that is not known.
@@ -38,6 +41,7 @@ type scanner struct {
 	leftOut int
 	reread  int64
 
+	root    int
 	prefix  string
 	prefixs []string
 	ignores []ignore
@@ -47,6 +51,9 @@ type scanner struct {
 type ignore struct {
 	prefix string
 	list   *gitignore.List
+	// tracked are the folders with files that git tracks, if the folder is that of a repository; nil before they are needed.
+	repository bool
+	tracked    map[string]bool
 }
 
 // scan reads a workspace. A workspace in which folders are moved around is read again a few times.
@@ -56,6 +63,7 @@ func (s *scanner) scan() error {
 		return err
 	}
 	defer unix.Close(root)
+	s.root = root
 	for range 5 {
 		s.found, s.start = make(record.State, len(s.known)), time.Now().UnixNano()
 		s.bytes, s.leftOut, s.reread, s.prefix, s.prefixs, s.ignores = 0, 0, 0, "", nil, nil
@@ -263,38 +271,82 @@ const maxIgnore = 256 << 10
 
 // enterRepository reads the .gitignore file of a folder that is a repository or inside one.
 func (s *scanner) enterRepository(dir int) {
-	if len(s.ignores) == 0 && unix.Faccessat(dir, ".git", unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	repository := unix.Faccessat(dir, ".git", unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == nil
+	if len(s.ignores) == 0 && !repository {
 		return
 	}
-	l := ignore{prefix: s.prefix, list: &gitignore.List{}}
-	f, done, err := tree.OpenFile(dir, ".gitignore")
-	if err != nil {
-		if len(s.ignores) == 0 {
-			s.ignores = append(s.ignores, l)
-		}
+	l := ignore{prefix: s.prefix, list: &gitignore.List{}, repository: repository}
+	if b := readFile(dir, ".gitignore", maxIgnore); b != nil {
+		l.list = gitignore.Parse(string(b))
+	} else if !repository {
 		return
-	}
-	defer done()
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
-		buf := make([]byte, min(st.Size, maxIgnore))
-		n, _ := f.ReadAt(buf, 0)
-		l.list = gitignore.Parse(string(buf[:n]))
 	}
 	s.ignores = append(s.ignores, l)
 }
 
-// skip leaves out the folders that the repository ignores.
+// readFile returns at most the given number of bytes of a file, nil if it cannot be read.
+func readFile(dir int, name string, most int64) []byte {
+	f, done, err := tree.OpenFile(dir, name)
+	if err != nil {
+		return nil
+	}
+	defer done()
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil
+	}
+	buf := make([]byte, min(st.Size, most))
+	n, _ := f.ReadAt(buf, 0)
+	return buf[:n]
+}
+
+// skip leaves out the folders that the repository ignores, unless git tracks files in them. A folder in a checkpoint
+// stays in later ones: the agent must not be able to hide its changes with a new line in .gitignore.
 func (s *scanner) skip(_ int, name string, st *unix.Stat_t) (bool, error) {
-	if name == ".git" {
+	path := s.prefix + name
+	if name == ".git" || stored(s.known[path]) || stored(s.also[path]) {
 		return false, nil
 	}
-	path := s.prefix + name
 	for i := range s.ignores {
 		if s.ignores[i].list.Hides(strings.TrimPrefix(path, s.ignores[i].prefix), true) {
+			if s.tracks(path) {
+				return false, nil
+			}
 			_, err := s.add(name, record.Kept, st)
 			return true, err
 		}
 	}
 	return false, nil
+}
+
+// stored reports whether an entry is in a checkpoint with its content.
+func stored(e *record.Entry) bool { return e != nil && e.Kind != record.Kept }
+
+// tracks reports whether git tracks a file in a folder.
+func (s *scanner) tracks(path string) bool {
+	for i := range s.ignores {
+		l := &s.ignores[i]
+		if !l.repository {
+			continue
+		}
+		if l.tracked == nil {
+			l.tracked = s.readIndex(l.prefix)
+		}
+		if l.tracked[strings.TrimPrefix(path, l.prefix)] {
+			return true
+		}
+	}
+	return false
+}
+
+// readIndex returns the folders with tracked files of a repository. An index that cannot be read has none.
+func (s *scanner) readIndex(prefix string) map[string]bool {
+	a := &applier{root: s.root, dir: -1, s: &Store{step: func() {}}, reads: true}
+	defer a.leave()
+	dir, name, err := a.parent(prefix + ".git/index")
+	if err != nil {
+		return map[string]bool{}
+	}
+	x, _ := gitindex.Parse(readFile(dir, name, MaxFile))
+	return x.Folders()
 }
