@@ -176,7 +176,7 @@ func TestUndoGit(t *testing.T) {
 		r := gitRig(t)
 		turn := r.span(func() { r.commit("b", "1"); r.git("gc", "-q"); r.git("branch", "agent") })
 		r.write(map[string]string{"c": "user", ".git/hooks/pre-push": "user"})
-		r.git("add", "c")
+		r.git("status")
 		r.git("config", "user.name", "user")
 		got := r.undo(sandbox.RefuseOwn, turn)
 		if len(got.Files)+len(got.Repositories) > 0 || !got.Git || got.Changed != 1 {

@@ -55,7 +55,7 @@ func (s *Store) Restore(ctx context.Context, w Workspace, p sandbox.RestoreParam
 	j := journal{Target: p.Number, Undo: undo.Number, Note: p.Note}
 	if target == nil {
 		h := history{s: s}
-		planned, err := plan.Undo(h.visit, now, p.Spans, p.Own != sandbox.KeepOwn)
+		planned, err := plan.Undo(h.visit, s.content, now, p.Spans, p.Own != sandbox.KeepOwn)
 		if err != nil {
 			return out, err
 		}
@@ -76,7 +76,7 @@ func (s *Store) Restore(ctx context.Context, w Workspace, p sandbox.RestoreParam
 		}
 		s.step()
 	}
-	j.Changed, j.Git = count(changes)
+	j.Changed, j.Git = count(changes, now, target)
 	if err := s.writeJournal(j); err != nil {
 		return out, err
 	}
@@ -97,10 +97,13 @@ func (s *Store) Restore(ctx context.Context, w Workspace, p sandbox.RestoreParam
 	return out, s.prune()
 }
 
-// count counts the changes outside of .git folders, and reports whether a git history changes.
-func count(changes []change) (files int, git bool) {
+// count counts the changes between two states outside of git folders, and reports whether a git history changes.
+func count(changes []change, from, to record.State) (files int, git bool) {
+	var l plan.Layout
+	l.Add(from)
+	l.Add(to)
 	for _, c := range changes {
-		in, history := plan.ChangesGit(c.path(), c.from, c.to)
+		in, history := l.Changes(c.path(), c.from, c.to)
 		if !in {
 			files++
 		}

@@ -21,6 +21,7 @@ type Plan struct {
 type planner struct {
 	// visit goes to a checkpoint, and state is that of the last one.
 	visit     VisitFunc
+	read      ReadFunc
 	state     record.State
 	now       record.State
 	overwrite bool
@@ -29,6 +30,9 @@ type planner struct {
 	// mine are those of them that others changed since.
 	mine  map[string]bool
 	units map[string]*unit
+	// indexes are the sums of index files by the hashes of their contents.
+	indexes map[[32]byte][32]byte
+	layout  Layout
 	Plan
 }
 
@@ -36,10 +40,15 @@ type planner struct {
 // differ had before, nil for a path that did not exist. The state may be changed by the next call.
 type VisitFunc func(n int) (st record.State, old map[string]*record.Entry, err error)
 
+// ReadFunc returns the content of a file, truncated to most bytes.
+type ReadFunc func(e *record.Entry, most int64) ([]byte, error)
+
 // Undo plans to undo what changed in spans, oldest first. Everything else stays as it is now. Without overwrite, so does what
 // others changed too.
-func Undo(visit VisitFunc, now record.State, spans []sandbox.Span, overwrite bool) (Plan, error) {
-	p := &planner{visit: visit, now: now, overwrite: overwrite, first: map[string]*record.Entry{}, mine: map[string]bool{}, units: map[string]*unit{}}
+func Undo(visit VisitFunc, read ReadFunc, now record.State, spans []sandbox.Span, overwrite bool) (Plan, error) {
+	p := &planner{visit: visit, read: read, now: now, overwrite: overwrite, first: map[string]*record.Entry{}, mine: map[string]bool{}, units: map[string]*unit{},
+		indexes: map[[32]byte][32]byte{}}
+	p.layout.Add(now)
 	for _, span := range spans {
 		old, err := p.to(span.From)
 		if err != nil {
@@ -54,7 +63,7 @@ func Undo(visit VisitFunc, now record.State, spans []sandbox.Span, overwrite boo
 	p.since()
 	p.Target = maps.Clone(now)
 	for name := range p.first {
-		if git, of := gitFolder(name, p.first[name], now[name]); git == "" || of == gitSettings {
+		if git, of := p.layout.folder(name, p.first[name], now[name]); of == gitSettings || p.units[git] == nil {
 			p.file(name)
 		}
 	}
@@ -70,7 +79,12 @@ func Undo(visit VisitFunc, now record.State, spans []sandbox.Span, overwrite boo
 
 // to goes to a checkpoint.
 func (p *planner) to(n int) (old map[string]*record.Entry, err error) {
-	p.state, old, err = p.visit(n)
+	if p.state, old, err = p.visit(n); old == nil {
+		p.layout.Add(p.state)
+	}
+	for name := range old {
+		p.layout.note(name, p.state)
+	}
 	return old, err
 }
 
@@ -81,14 +95,14 @@ func (p *planner) span(old map[string]*record.Entry, mixed bool) {
 		if !record.Differ(was, is) || record.LeftOut(name, old, p.state) {
 			continue
 		}
-		if git, of := gitFolder(name, was, is); git != "" && of != gitSettings {
+		if git, of := p.layout.folder(name, was, is); git != "" && of != gitSettings {
 			u := p.units[git]
 			if u == nil {
 				u = &unit{base: p.below(git, old)}
 				p.units[git] = u
 			}
-			u.agent = u.agent || isHistory(of, was, is)
-			u.others = u.others || mixed && isHistory(of, was, is)
+			u.agent = u.agent || p.historic(of, was, is)
+			u.others = u.others || mixed && p.historic(of, was, is)
 		}
 		if _, ok := p.first[name]; !ok {
 			p.first[name] = was
@@ -144,13 +158,13 @@ func (p *planner) other(name string, was, is *record.Entry) {
 	if !record.Differ(was, is) {
 		return
 	}
-	before, changed := p.first[name]
+	_, changed := p.first[name]
 	p.mine[name] = p.mine[name] || changed
-	git, of := inGit(name)
+	git, of := p.layout.in(name)
 	if u := p.units[git]; u != nil {
 		// A setting in a repository that the spans made must not be lost with it.
-		made := changed && before == nil && of == gitSettings && u.base[git] == nil
-		u.others, u.agent = u.others || isHistory(of, was, is) || made, u.agent || made
+		made := of == gitSettings && u.made(git) && !(isFolder(was) && isFolder(is))
+		u.others, u.agent = u.others || made || p.historic(of, was, is), u.agent || made
 	}
 }
 
@@ -185,50 +199,69 @@ func (p *planner) file(name string) {
 	p.set(name, to)
 }
 
-// git plans a .git folder.
+// git plans a git folder.
 func (p *planner) git(git string, u *unit) {
-	if record.LeftOut(git, nil, p.now) || u.others && !u.agent {
+	if record.LeftOut(git, nil, p.now) {
+		return
+	}
+	p.objects(git, u)
+	if u.others && !u.agent {
 		return
 	}
 	if u.others {
-		if p.Repositories = append(p.Repositories, path.Dir(git)); !p.overwrite {
+		name := git
+		if path.Base(git) == ".git" {
+			name = path.Dir(git)
+		}
+		if p.Repositories = append(p.Repositories, name); !p.overwrite {
 			return
 		}
 	}
-	if u.base[git] == nil { // the spans made the repository
-		for name := range p.now {
-			if within(name, git) {
-				p.set(name, nil)
-			}
+	// part reports whether a path is restored with the folder.
+	part := func(name string) bool {
+		in, of := p.layout.in(name)
+		return in == git && of != gitSettings && of != gitObjects
+	}
+	for name := range p.now {
+		in, _ := p.layout.in(name)
+		if in == git && u.made(git) || u.others && u.base[name] == nil && part(name) {
+			p.set(name, nil)
 		}
+	}
+	if u.made(git) {
 		return
 	}
-	if u.others {
-		for name := range p.now {
-			if _, of := inGit(name); within(name, git) && of != gitSettings && of != gitObjects && u.base[name] == nil {
-				p.set(name, nil)
-			}
-		}
-	}
 	for name, e := range u.base {
-		_, of := inGit(name)
-		_, changed := p.first[name]
-		switch {
-		case of == gitSettings:
-		case of == gitObjects:
-			if p.now[name] == nil {
-				p.set(name, e)
-			}
-		case changed || u.others:
+		if _, changed := p.first[name]; (changed || u.others) && part(name) {
 			p.set(name, e)
 		}
 	}
 	for name, e := range p.first {
-		if _, of := inGit(name); within(name, git) && e == nil && of != gitSettings && of != gitObjects {
+		if e == nil && part(name) {
 			p.set(name, nil)
 		}
 	}
 }
+
+// objects plans the objects of a git folder: those that the spans changed or removed are restored, new ones stay.
+func (p *planner) objects(git string, u *unit) {
+	restore := func(name string, e *record.Entry) {
+		if in, of := p.layout.in(name); e != nil && in == git && of == gitObjects {
+			p.set(name, e)
+		}
+	}
+	for name, e := range u.base {
+		if p.now[name] == nil {
+			restore(name, e)
+		}
+	}
+	for name, e := range p.first {
+		restore(name, e)
+	}
+}
+
+// made reports whether the spans made the repository.
+func (u *unit) made(git string) bool { return git != "." && u.base[git] == nil }
 
 // parents makes the target complete: what stays, and what is restored, has its folders.
 func (p *planner) parents() {
