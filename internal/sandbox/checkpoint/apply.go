@@ -168,7 +168,11 @@ func (a *applier) put(c change) error {
 	}
 	switch e.Kind {
 	case record.Folder:
-		if err := unix.Mkdirat(dir, name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+		err := unix.Mkdirat(dir, name, 0o700)
+		if errors.Is(err, unix.EEXIST) && unlinkSpecial(dir, name) {
+			err = unix.Mkdirat(dir, name, 0o700)
+		}
+		if err != nil && !errors.Is(err, unix.EEXIST) {
 			return &os.PathError{Op: "mkdir", Path: e.Path, Err: err}
 		}
 		return nil
@@ -192,6 +196,19 @@ func (a *applier) put(c change) error {
 		return &os.PathError{Op: "restore", Path: e.Path, Err: err}
 	}
 	return nil
+}
+
+// unlinkSpecial removes a socket or device, which checkpoints do not store.
+func unlinkSpecial(dir int, name string) bool {
+	var st unix.Stat_t
+	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return false
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFSOCK, unix.S_IFCHR, unix.S_IFBLK:
+		return unix.Unlinkat(dir, name, 0) == nil
+	}
+	return false
 }
 
 // place creates an entry under a temporary name and renames it, so that it is never seen incomplete.

@@ -59,7 +59,7 @@ func (s *Store) Restore(ctx context.Context, w Workspace, p sandbox.RestoreParam
 		if err != nil {
 			return out, err
 		}
-		target, out.Files, out.Repositories = planned.Target, planned.Files, planned.Repositories
+		target, out.Files, out.Repositories, out.Kept = planned.Target, planned.Files, planned.Repositories, planned.Kept
 		if p.Own == sandbox.RefuseOwn && len(out.Files)+len(out.Repositories) > 0 {
 			return out, nil
 		}
@@ -81,7 +81,8 @@ func (s *Store) Restore(ctx context.Context, w Workspace, p sandbox.RestoreParam
 		return out, err
 	}
 	s.step()
-	if out.Kept, err = s.apply(w, changes); err != nil {
+	kept, err := s.apply(w, changes)
+	if out.Kept = append(out.Kept, kept...); err != nil {
 		// A partial restore is of no use, so it is rolled back. If that fails too, Finish tries again.
 		if back := s.converge(w, j.Undo, j.Target); back != nil {
 			return out, errors.Join(err, back)

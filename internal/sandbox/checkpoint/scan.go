@@ -158,7 +158,8 @@ func (s *scanner) file(dir int, name string, st *unix.Stat_t) error {
 	case unix.S_IFSOCK:
 		return nil // a socket is useless without its listener
 	}
-	return s.keep(name, st)
+	s.leftOut++ // a device
+	return nil
 }
 
 // keep records an entry that a restore does not touch.
@@ -304,7 +305,7 @@ func readFile(dir int, name string, most int64) []byte {
 // stays in later ones: the agent must not be able to hide its changes with a new line in .gitignore.
 func (s *scanner) skip(_ int, name string, st *unix.Stat_t) (bool, error) {
 	path := s.prefix + name
-	if name == ".git" || stored(s.known[path]) || stored(s.also[path]) {
+	if name == ".git" || s.known[path].Stored() || s.also[path].Stored() {
 		return false, nil
 	}
 	for i := range s.ignores {
@@ -318,9 +319,6 @@ func (s *scanner) skip(_ int, name string, st *unix.Stat_t) (bool, error) {
 	}
 	return false, nil
 }
-
-// stored reports whether an entry is in a checkpoint with its content.
-func stored(e *record.Entry) bool { return e != nil && e.Kind != record.Kept }
 
 // tracks reports whether git tracks a file in a folder.
 func (s *scanner) tracks(path string) bool {

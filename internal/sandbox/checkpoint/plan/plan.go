@@ -15,6 +15,8 @@ type Plan struct {
 	Target record.State
 	// Files were changed by the spans, and by others during or after them; Repositories are folders whose git history was.
 	Files, Repositories []string
+	// Kept are in no checkpoint, and are in the place of Files that cannot be restored.
+	Kept []string
 }
 
 // planner computes a Plan.
@@ -73,7 +75,8 @@ func Undo(visit VisitFunc, read ReadFunc, now record.State, spans []sandbox.Span
 	p.parents()
 	slices.Sort(p.Files)
 	slices.Sort(p.Repositories)
-	p.Files = slices.Compact(p.Files)
+	slices.Sort(p.Kept)
+	p.Files, p.Kept = slices.Compact(p.Files), slices.Compact(p.Kept)
 	return p.Plan, nil
 }
 
@@ -92,7 +95,8 @@ func (p *planner) to(n int) (old map[string]*record.Entry, err error) {
 func (p *planner) span(old map[string]*record.Entry, mixed bool) {
 	for name, was := range old {
 		is := p.state[name]
-		if !record.Differ(was, is) || record.LeftOut(name, old, p.state) {
+		// What was left out before cannot be restored, and what is left out now has to be only if it replaces something.
+		if !record.Differ(was, is) || record.LeftOut(name, old, p.state) != "" || !was.Stored() && record.LeftOut(name, nil, p.state) != "" {
 			continue
 		}
 		if git, of := p.layout.folder(name, was, is); git != "" && of != gitSettings {
@@ -170,7 +174,7 @@ func (p *planner) other(name string, was, is *record.Entry) {
 
 // set changes the target.
 func (p *planner) set(name string, e *record.Entry) {
-	if !record.Differ(p.Target[name], e) {
+	if !record.Differ(p.Target[name], e) || e != nil && !e.Stored() || p.blocked(name, e) {
 		return
 	}
 	if e == nil {
@@ -185,7 +189,7 @@ func (p *planner) set(name string, e *record.Entry) {
 // file plans an ordinary file.
 func (p *planner) file(name string) {
 	to, now := p.first[name], p.now[name]
-	if !record.Differ(now, to) || record.LeftOut(name, nil, p.now) {
+	if !record.Differ(now, to) || p.blocked(name, to) {
 		return
 	}
 	if p.mine[name] {
@@ -199,9 +203,19 @@ func (p *planner) file(name string) {
 	p.set(name, to)
 }
 
+// blocked reports whether an entry cannot be restored because something that is in no checkpoint, such as a large file, is in its
+// place. That is listed, and stays: an undo of the restore could not bring it back.
+func (p *planner) blocked(name string, to *record.Entry) bool {
+	at := record.LeftOut(name, nil, p.now)
+	if at != "" && to.Stored() {
+		p.Files, p.Kept = append(p.Files, at), append(p.Kept, at)
+	}
+	return at != ""
+}
+
 // git plans a git folder.
 func (p *planner) git(git string, u *unit) {
-	if record.LeftOut(git, nil, p.now) {
+	if p.blocked(git, u.base[git]) {
 		return
 	}
 	p.objects(git, u)

@@ -279,16 +279,20 @@ func Differ(a, b *Entry) bool {
 	return !a.Same(b)
 }
 
-// LeftOut reports whether a path, or a folder that it is in, is in no checkpoint in one of two states. old are the entries of
-// the first state that differ from now.
-func LeftOut(p string, old map[string]*Entry, now State) bool {
+// LeftOut returns the path, or the folder that it is in, that is in no checkpoint in a state, "" if there is none. old are entries of
+// the state that replace those of now.
+func LeftOut(p string, old map[string]*Entry, now State) string {
 	for ; p != "."; p = path.Dir(p) {
-		if e := now[p]; e != nil && e.Kind == Kept {
-			return true
+		e, ok := old[p]
+		if !ok {
+			e = now[p]
 		}
-		if e := old[p]; e != nil && e.Kind == Kept {
-			return true
+		if e != nil && e.Kind == Kept {
+			return p
 		}
 	}
-	return false
+	return ""
 }
+
+// Stored reports whether an entry exists and can be restored.
+func (e *Entry) Stored() bool { return e != nil && e.Kind != Kept }
