@@ -21,108 +21,163 @@ func missing(err error) bool { return errdefs.IsNotFound(err) }
 // create is a request to create a container.
 type create container.CreateRequest
 
-// check refuses containers that reach more than their own files. Fields of the host that are not named here must be empty.
+// check refuses containers that reach more than their own files. Fields that are not named here must be absent or null: for
+// some of them, such as ReadonlyPaths, an empty list means something else to the engine.
 func (c *create) check(name string) error {
 	switch {
 	case c.Config == nil || c.HostConfig == nil:
 		return refused("a container needs a configuration")
-	case !strings.HasPrefix(name, prefix+"-"):
+	case !ourName(name):
 		return refused("the name of a container must start with %s-", prefix)
 	case c.Labels[label] != "1":
 		return refused("a container must have the label %s=1", label)
+	case !image.MatchString(c.Image):
+		return refused("%q is not the name of an image", c.Image)
 	case c.NetworkingConfig != nil && len(c.NetworkingConfig.EndpointsConfig) > 0:
 		return refused("a container must not have a network")
+	case c.Healthcheck != nil && !slices.Equal(c.Healthcheck.Test, []string{"NONE"}):
+		return refused("a container must not have a health check")
 	}
 	c.NetworkingConfig = nil
-	h := *c.HostConfig
+	given := *c.Config
+	config := &container.Config{
+		Image: given.Image, Hostname: given.Hostname, User: given.User, WorkingDir: given.WorkingDir, Entrypoint: given.Entrypoint, Cmd: given.Cmd,
+		Labels: given.Labels, StopSignal: given.StopSignal, StopTimeout: given.StopTimeout,
+	}
+	if given.Healthcheck != nil {
+		config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
+	}
+	given.Image, given.Hostname, given.User, given.WorkingDir, given.Entrypoint, given.Cmd = "", "", "", "", nil, nil
+	given.Labels, given.StopSignal, given.StopTimeout, given.Healthcheck = nil, "", nil, nil
+	if err := empty(reflect.ValueOf(given)); err != nil {
+		return err
+	}
+	host, err := checkHost(*c.HostConfig)
+	c.Config, c.HostConfig = config, host
+	return err
+}
+
+// checkHost returns the allowed fields of the configuration of a host.
+func checkHost(h container.HostConfig) (*container.HostConfig, error) {
 	switch {
 	case h.NetworkMode != "none":
-		return refused("the network mode of a container must be none")
+		return nil, refused("the network mode of a container must be none")
 	case !slices.Equal(h.CapDrop, []string{"ALL"}):
-		return refused("a container must drop all capabilities")
+		return nil, refused("a container must drop all capabilities")
 	case !slices.Equal(h.SecurityOpt, []string{"no-new-privileges"}):
-		return refused("a container must have the security option no-new-privileges, and no other")
+		return nil, refused("a container must have the security option no-new-privileges, and no other")
 	case !slices.Equal(h.MaskedPaths, docker.Masked):
-		return refused("the masked paths of a container must be those of the docker driver")
+		return nil, refused("the masked paths of a container must be those of the docker driver")
 	case h.OomScoreAdj < 0:
-		return refused("oom_score_adj must not be negative")
+		return nil, refused("oom_score_adj must not be negative")
 	case h.LogConfig.Type != "json-file" && h.LogConfig.Type != "":
-		return refused("the log driver must be json-file")
+		return nil, refused("the log driver must be json-file")
+	}
+	for option := range h.LogConfig.Config {
+		if option != "max-size" && option != "max-file" {
+			return nil, refused("the option %s of the log driver must not be set", option)
+		}
 	}
 	for _, m := range h.Mounts {
 		if err := checkMount(m); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for name := range h.Sysctls {
 		if name != "net.ipv6.conf.all.disable_ipv6" {
-			return refused("the kernel parameter %s must not be set", name)
+			return nil, refused("the kernel parameter %s must not be set", name)
 		}
 	}
-	if err := checkResources(h.Resources); err != nil {
-		return err
+	limits, err := checkResources(h.Resources)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRestart(h.RestartPolicy); err != nil {
+		return nil, err
+	}
+	allowed := &container.HostConfig{
+		NetworkMode: h.NetworkMode, CapDrop: h.CapDrop, SecurityOpt: h.SecurityOpt, MaskedPaths: h.MaskedPaths, OomScoreAdj: h.OomScoreAdj,
+		LogConfig: h.LogConfig, Mounts: h.Mounts, Sysctls: h.Sysctls, Resources: limits, ShmSize: h.ShmSize, Init: h.Init, AutoRemove: h.AutoRemove,
+		RestartPolicy: h.RestartPolicy,
 	}
 	h.NetworkMode, h.CapDrop, h.SecurityOpt, h.MaskedPaths, h.OomScoreAdj, h.LogConfig, h.Mounts, h.Sysctls = "", nil, nil, nil, 0, container.LogConfig{}, nil, nil
 	h.Resources, h.ShmSize, h.Init, h.AutoRemove, h.RestartPolicy = container.Resources{}, 0, nil, false, container.RestartPolicy{}
-	return empty(reflect.ValueOf(h))
+	return allowed, empty(reflect.ValueOf(h))
 }
 
-// checkMount allows volumes of the driver, and volumes without a name.
+// ourName reports names of containers and volumes of the driver.
+func ourName(s string) bool { return strings.HasPrefix(s, prefix+"-") && name.MatchString(s) }
+
+// checkMount allows volumes with a name of the driver, and volumes without a name.
 func checkMount(m mount.Mount) error {
 	if m.Type != mount.TypeVolume {
 		return refused("the %s mount of %s is not allowed; only volumes can be mounted", m.Type, m.Source)
 	}
-	if m.Source != "" && (!strings.HasPrefix(m.Source, prefix+"-") || !name.MatchString(m.Source)) {
-		return refused("the volume %s is not one of Deckhand", m.Source)
+	if m.Source != "" && !ourName(m.Source) {
+		return refused("the volume %s was not created by Deckhand", m.Source)
 	}
 	if o := m.VolumeOptions; o != nil && (o.DriverConfig != nil || o.Subpath != "") {
 		return refused("a volume must not have options of its driver")
 	}
-	if m.BindOptions != nil || m.ImageOptions != nil || m.TmpfsOptions != nil || m.ClusterOptions != nil {
+	if m.BindOptions != nil || m.ImageOptions != nil || m.TmpfsOptions != nil || m.ClusterOptions != nil || m.Consistency != "" {
 		return refused("a volume must not have options of other mounts")
 	}
 	return nil
 }
 
-// checkResources allows limits, and no devices.
-func checkResources(r container.Resources) error {
-	r.Memory, r.MemorySwap, r.CPUPeriod, r.CPUQuota, r.PidsLimit, r.Ulimits = 0, 0, 0, 0, nil, nil
-	return empty(reflect.ValueOf(r))
-}
-
-// checkUpdate allows to change limits.
-func checkUpdate(u *container.UpdateConfig) error {
-	if u.RestartPolicy.Name != "" && u.RestartPolicy.Name != container.RestartPolicyDisabled {
-		return refused("the restart policy must not be changed")
+// checkResources returns the limits. Devices are refused.
+func checkResources(r container.Resources) (container.Resources, error) {
+	limits := container.Resources{
+		Memory: r.Memory, MemorySwap: r.MemorySwap, CPUPeriod: r.CPUPeriod, CPUQuota: r.CPUQuota, PidsLimit: r.PidsLimit, Ulimits: r.Ulimits,
 	}
-	return checkResources(u.Resources)
+	r.Memory, r.MemorySwap, r.CPUPeriod, r.CPUQuota, r.PidsLimit, r.Ulimits = 0, 0, 0, 0, nil, nil
+	return limits, empty(reflect.ValueOf(r))
 }
 
-func checkExec(e *container.ExecCreateRequest) error {
-	if e.Privileged {
-		return refused("privileged commands are not allowed")
+func checkRestart(r container.RestartPolicy) error {
+	if r.Name != "" && r.Name != container.RestartPolicyDisabled || r.MaximumRetryCount != 0 {
+		return refused("the restart policy must be no")
 	}
 	return nil
 }
 
+// checkUpdate allows to change limits.
+func checkUpdate(u *container.UpdateConfig) error {
+	if err := checkRestart(u.RestartPolicy); err != nil {
+		return err
+	}
+	limits, err := checkResources(u.Resources)
+	u.Resources = limits
+	return err
+}
+
+// checkExec allows commands as the user of the container.
+func checkExec(e *container.ExecCreateRequest) error {
+	rest := *e
+	rest.AttachStdin, rest.AttachStdout, rest.AttachStderr, rest.WorkingDir, rest.Cmd = false, false, false, "", nil
+	return empty(reflect.ValueOf(rest))
+}
+
+// checkExecStart allows to attach to a command.
+func checkExecStart(e *container.ExecStartRequest) error { return empty(reflect.ValueOf(*e)) }
+
 // checkVolume allows plain volumes: options of the local driver could mount folders of the machine.
 func checkVolume(v *volume.CreateRequest) error {
 	switch {
-	case !strings.HasPrefix(v.Name, prefix+"-"):
+	case !ourName(v.Name):
 		return refused("the name of a volume must start with %s-", prefix)
 	case v.Labels[label] != "1":
 		return refused("a volume must have the label %s=1", label)
-	case v.Driver != "" && v.Driver != "local", len(v.DriverOpts) > 0, v.ClusterVolumeSpec != nil:
+	case v.Driver != "" && v.Driver != "local", v.DriverOpts != nil, v.ClusterVolumeSpec != nil:
 		return refused("a volume must not have options of its driver")
 	}
 	return nil
 }
 
-// empty refuses structs with a field that has a value.
+// empty refuses structs with a field that is set. Empty lists and maps count as set.
 func empty(v reflect.Value) error {
 	for i := range v.NumField() {
-		field := v.Field(i)
-		if none := field.IsZero() || (field.Kind() == reflect.Slice || field.Kind() == reflect.Map) && field.Len() == 0; !none {
+		if !v.Field(i).IsZero() {
 			return refused("%s must not be set", v.Type().Field(i).Name)
 		}
 	}

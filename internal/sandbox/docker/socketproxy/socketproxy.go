@@ -17,9 +17,13 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
+	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 )
 
@@ -98,83 +102,174 @@ func refuse(w http.ResponseWriter, status int, why string) {
 }
 
 var (
-	version = regexp.MustCompile(`^/v[0-9.]+/`)
+	version = regexp.MustCompile(`^/v1\.([1-9][0-9]{1,2})/`)
 	name    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 	// image is a reference, without parts that lead to another path.
 	image = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:@-]*(/[A-Za-z0-9][A-Za-z0-9_.:@-]*)*$`)
+	// tag is a tag or a digest.
+	tag = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:+-]*$`)
 )
 
-// verbs are the requests about one container.
-var verbs = map[string]bool{
-	"GET json": true, "GET logs": true, "GET archive": true, "HEAD archive": true, "PUT archive": true,
-	"POST start": true, "POST stop": true, "POST pause": true, "POST unpause": true, "POST wait": true, "POST update": true, "POST exec": true, "DELETE ": true,
+// minVersion is the minor version of the oldest API that the client of the driver uses. Older ones have other rules: before
+// 1.24, the start of a container can change its mounts.
+const minVersion = 40
+
+// verbs are the requests about one container, with the parameters that they may have.
+var verbs = map[string][]string{
+	"GET json": {}, "GET logs": {"stdout", "stderr", "tail"}, "GET archive": {"path"}, "HEAD archive": {"path"},
+	"PUT archive": {"path", "noOverwriteDirNonDir", "copyUIDGID"},
+	"POST start":  {}, "POST stop": {"t", "signal"}, "POST pause": {}, "POST unpause": {}, "POST wait": {"condition"}, "POST update": {}, "POST exec": {},
+	"DELETE ": {"force", "v"},
 }
 
-// check returns a refusal for requests that are not passed on. It may replace the body of the request.
+// check returns a refusal for requests that are not passed on. It replaces the parameters, the headers and, but for files, the
+// body of the request by what it has checked.
 func (p *Proxy) check(r *http.Request) error {
 	path := r.URL.EscapedPath()
 	if path != r.URL.Path || strings.Contains(path, "..") || strings.Contains(path, "//") {
 		return refused("the path %q is not allowed", path)
 	}
-	path = strings.TrimPrefix(version.ReplaceAllString(path, "/"), "/")
+	if v := version.FindStringSubmatch(path); v != nil {
+		if minor, err := strconv.Atoi(v[1]); err != nil || minor < minVersion {
+			return refused("version 1.%s of the API is not allowed; the oldest is 1.%d", v[1], minVersion)
+		}
+		path = strings.TrimPrefix(path, v[0])
+	} else if path = strings.TrimPrefix(path, "/"); path != "_ping" {
+		return refused("the path %q does not start with a version of the API", r.URL.Path)
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return refused("the parameters are not valid: %s", err)
+	}
+	keepHeaders(r, path)
 	switch r.Method + " " + path {
 	case "GET _ping", "HEAD _ping", "GET version", "GET info":
-		return nil
-	case "GET containers/json", "GET volumes":
-		return listsOurs(r)
+		return plain(r, q)
+	case "GET containers/json":
+		return listsOurs(r, q, "all", "filters")
+	case "GET volumes":
+		return listsOurs(r, q, "filters")
 	case "POST containers/create":
-		return change(r, func(c *create) error { return c.check(r.URL.Query().Get("name")) })
+		if err := only(r, q, "name"); err != nil {
+			return err
+		}
+		return change(r, func(c *create) error {
+			if err := c.check(q.Get("name")); err != nil {
+				return err
+			}
+			return p.mounts(r.Context(), c.HostConfig.Mounts)
+		})
 	case "POST volumes/create":
+		if err := only(r, q); err != nil {
+			return err
+		}
 		return change(r, checkVolume)
 	case "POST images/create":
-		if from := r.URL.Query(); !image.MatchString(from.Get("fromImage")) || from.Get("fromSrc") != "" {
-			return refused("only images of a registry can be pulled")
+		// The full name of a repository has no transport, such as a folder of the machine.
+		from, err := reference.ParseNormalizedNamed(q.Get("fromImage"))
+		if err != nil || from.Name() != q.Get("fromImage") || !tag.MatchString(q.Get("tag")) {
+			return refused("only images of a registry can be pulled, by their full name and a tag")
 		}
-		return nil
+		return plain(r, q, "fromImage", "tag")
 	}
 	kind, rest, _ := strings.Cut(path, "/")
 	switch kind {
 	case "containers":
-		return p.container(r, rest)
+		return p.container(r, q, rest)
 	case "exec":
-		return p.exec(r, rest)
+		return p.exec(r, q, rest)
 	case "volumes":
-		return p.volume(r, rest)
+		return p.volume(r, q, rest)
 	case "images":
 		if ref, ok := strings.CutSuffix(rest, "/json"); ok && r.Method == http.MethodGet && image.MatchString(ref) {
-			return nil
+			return plain(r, q)
 		}
 	}
 	return refused("%s /%s is not allowed", r.Method, path)
 }
 
-// listsOurs allows lists of what has our label.
-func listsOurs(r *http.Request) error {
-	var filters struct {
-		Label map[string]bool `json:"label"`
+// keepHeaders removes headers that the request does not need: a body of a form would be read as parameters, and an upgrade
+// would allow requests that are not checked.
+func keepHeaders(r *http.Request, path string) {
+	kept := http.Header{}
+	keep := []string{"User-Agent", "Accept", "Te"}
+	if r.Method == http.MethodPost && path == "images/create" {
+		keep = append(keep, "X-Registry-Auth")
 	}
-	if err := json.Unmarshal([]byte(r.URL.Query().Get("filters")), &filters); err != nil || !filters.Label[label+"=1"] {
-		return refused("lists must be filtered by the label %s=1", label)
+	for _, k := range keep {
+		if v := r.Header.Get(k); v != "" {
+			kept.Set(k, v)
+		}
 	}
+	if r.Method == http.MethodPost && strings.HasPrefix(path, "exec/") && strings.EqualFold(r.Header.Get("Upgrade"), "tcp") {
+		kept.Set("Connection", "Upgrade")
+		kept.Set("Upgrade", "tcp")
+	}
+	r.Header, r.Trailer = kept, nil
+}
+
+// only refuses parameters that are not in allowed, or given twice. The engine gets the others as they were read here.
+func only(r *http.Request, q url.Values, allowed ...string) error {
+	for k, v := range q {
+		if !slices.Contains(allowed, k) || len(v) != 1 {
+			return refused("the parameter %q is not allowed", k)
+		}
+	}
+	r.URL.RawQuery, r.URL.ForceQuery = q.Encode(), false
 	return nil
 }
 
+// plain allows requests with some parameters and without a body.
+func plain(r *http.Request, q url.Values, allowed ...string) error {
+	if err := only(r, q, allowed...); err != nil {
+		return err
+	}
+	if n, err := io.ReadFull(r.Body, make([]byte, 1)); n > 0 || err != io.EOF {
+		return refused("the request must not have a body")
+	}
+	r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, 0, nil
+	return nil
+}
+
+// listsOurs allows lists of what has our label.
+func listsOurs(r *http.Request, q url.Values, allowed ...string) error {
+	var filters map[string]map[string]bool
+	if err := json.Unmarshal([]byte(q.Get("filters")), &filters); err != nil || !filters["label"][label+"=1"] || len(filters) != 1 {
+		return refused("lists must be filtered by the label %s=1, and by labels only", label)
+	}
+	raw, err := json.Marshal(filters)
+	if err != nil {
+		return err
+	}
+	if len(q["filters"]) == 1 {
+		q.Set("filters", string(raw))
+	}
+	return plain(r, q, allowed...)
+}
+
 // container allows some requests about containers with our label.
-func (p *Proxy) container(r *http.Request, rest string) error {
+func (p *Proxy) container(r *http.Request, q url.Values, rest string) error {
 	id, verb, _ := strings.Cut(rest, "/")
-	if !name.MatchString(id) || !verbs[r.Method+" "+verb] {
+	allowed, ok := verbs[r.Method+" "+verb]
+	if !name.MatchString(id) || !ok || strings.HasSuffix(rest, "/") {
 		return refused("%s /containers/%s is not allowed", r.Method, rest)
 	}
 	if err := p.ours(r.Context(), id); err != nil {
 		return err
 	}
-	switch verb {
-	case "update":
-		return change(r, checkUpdate)
-	case "exec":
-		return change(r, checkExec)
+	if err := only(r, q, allowed...); err != nil {
+		return err
 	}
-	return nil
+	switch r.Method + " " + verb {
+	case "POST update":
+		return change(r, checkUpdate)
+	case "POST exec":
+		return change(r, checkExec)
+	case "PUT archive":
+		r.Header.Set("Content-Type", "application/x-tar")
+		return nil
+	}
+	return plain(r, q, allowed...)
 }
 
 // ours returns a refusal if a container exists and is not ours. A missing one is left to the engine.
@@ -193,34 +288,65 @@ func (p *Proxy) ours(ctx context.Context, id string) error {
 }
 
 // exec allows to start an exec of one of our containers.
-func (p *Proxy) exec(r *http.Request, rest string) error {
+func (p *Proxy) exec(r *http.Request, q url.Values, rest string) error {
 	id, verb, _ := strings.Cut(rest, "/")
 	if !name.MatchString(id) || r.Method+" "+verb != "POST start" {
 		return refused("%s /exec/%s is not allowed", r.Method, rest)
 	}
 	got, err := p.engine.ExecInspect(r.Context(), id, client.ExecInspectOptions{})
-	if missing(err) {
-		return nil
+	if err == nil {
+		err = p.ours(r.Context(), got.ContainerID)
 	}
-	if err != nil {
+	if err != nil && !missing(err) {
 		return err
 	}
-	return p.ours(r.Context(), got.ContainerID)
+	if err := only(r, q); err != nil {
+		return err
+	}
+	return change(r, checkExecStart)
 }
 
 // volume allows to inspect and remove our volumes.
-func (p *Proxy) volume(r *http.Request, rest string) error {
+func (p *Proxy) volume(r *http.Request, q url.Values, rest string) error {
 	if !name.MatchString(rest) || r.Method != http.MethodGet && r.Method != http.MethodDelete {
 		return refused("%s /volumes/%s is not allowed", r.Method, rest)
 	}
-	got, err := p.engine.VolumeInspect(r.Context(), rest, client.VolumeInspectOptions{})
+	if _, err := p.ourVolume(r.Context(), rest); err != nil {
+		return err
+	}
+	if r.Method == http.MethodDelete {
+		return plain(r, q, "force")
+	}
+	return plain(r, q)
+}
+
+// ourVolume returns a refusal if a volume exists and is not ours.
+func (p *Proxy) ourVolume(ctx context.Context, id string) (exists bool, err error) {
+	got, err := p.engine.VolumeInspect(ctx, id, client.VolumeInspectOptions{})
 	if missing(err) {
-		return nil
+		return false, nil
 	}
 	if err == nil && got.Volume.Labels[label] != "1" {
-		return refused("the volume %s was not created by Deckhand", rest)
+		return true, refused("the volume %s was not created by Deckhand", id)
 	}
-	return err
+	return true, err
+}
+
+// mounts allows to mount our volumes, and volumes that do not exist if the engine creates them with our label.
+func (p *Proxy) mounts(ctx context.Context, all []mount.Mount) error {
+	for _, m := range all {
+		if m.Source == "" {
+			continue
+		}
+		exists, err := p.ourVolume(ctx, m.Source)
+		if err != nil {
+			return err
+		}
+		if !exists && (m.VolumeOptions == nil || m.VolumeOptions.Labels[label] != "1") {
+			return refused("the volume %s does not exist, and has no label %s=1 to create it with", m.Source, label)
+		}
+	}
+	return nil
 }
 
 // change decodes the body of a request, checks it, and passes on what was checked: the engine must not read anything else in it.
@@ -233,8 +359,13 @@ func change[T any](r *http.Request, check func(*T) error) error {
 		return refused("the request is too large")
 	}
 	body := new(T)
-	if err := json.Unmarshal(raw, body); err != nil {
-		return refused("the request is not valid JSON: %s", err)
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(body); err != nil {
+		return refused("the request is not valid: %s", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return refused("the request is not valid: text follows the JSON")
 	}
 	if err := check(body); err != nil {
 		return err
