@@ -11,6 +11,9 @@ import (
 // mark stands for what was cut off.
 const mark = "…"
 
+// Clipped is the mark of the editor of files, which models know. The masker of secrets looks for it as well.
+const Clipped = "<response clipped>"
+
 // Start returns at most the first n bytes of s, without a mark.
 func Start(s string, n int) string {
 	if len(s) <= n {

@@ -21,6 +21,9 @@ var cutters = map[string]func(s string, n int) string{
 	"end":     func(s string, n int) string { return "…" + clip.End(s, n) },
 	"lines":   func(s string, n int) string { return "…\n" + clip.End(s, n) },
 	"excerpt": func(s string, n int) string { return "…" + clip.End(clip.Start(s, len(s)-n/2), n/2) + "…" },
+	"editor": func(s string, n int) string {
+		return clip.Start(s, n) + "\n" + clip.Clipped + "<NOTE>Only the first part is shown.</NOTE>\n"
+	},
 	"sandbox": func(s string, n int) string {
 		return clip.Start(s, n/2) + "\n[... Observation truncated due to length ...]\n" + clip.End(s, n/2)
 	},

@@ -1,7 +1,11 @@
 // Package cut finds where texts were cut, and what is left of other texts there.
 package cut
 
-import "strings"
+import (
+	"strings"
+
+	"deckhand/internal/clip"
+)
 
 const (
 	ellipsis = "…"
@@ -18,18 +22,23 @@ type Span struct{ From, To int }
 
 // Marks lists the marks of a text. What follows open may become one when more text follows.
 func Marks(s string) (all []Span, open int) {
+	// The next mark of each kind is searched for once.
+	dots, editor, bracket := next{mark: ellipsis}, next{mark: clip.Clipped}, next{mark: openMark}
 	for at := 0; at < len(s); {
-		i := strings.Index(s[at:], ellipsis)
-		b := strings.Index(s[at:], openMark)
+		i, mark := dots.in(s, at), ellipsis
+		if n := editor.in(s, at); n < i {
+			i, mark = n, clip.Clipped
+		}
+		b := bracket.in(s, at)
 		switch {
-		case i < 0 && b < 0:
+		case i == len(s) && b == len(s):
 			return all, unfinished(s, at)
-		case b < 0 || i >= 0 && i < b:
-			at += i
-			all = append(all, Span{at, at + len(ellipsis)})
-			at += len(ellipsis)
+		case i < b:
+			at = i
+			all = append(all, Span{at, at + len(mark)})
+			at += len(mark)
 		default:
-			at += b
+			at = b
 			rest := s[at+len(openMark) : min(len(s), at+len(openMark)+maxMark)]
 			line, _, whole := strings.Cut(rest, "\n")
 			if n := strings.Index(line, endMark); n >= 0 {
@@ -46,10 +55,29 @@ func Marks(s string) (all []Span, open int) {
 	return all, len(s)
 }
 
+// next is the next place of a mark.
+type next struct {
+	mark  string
+	at    int
+	known bool
+}
+
+// in returns the first place of the mark from a position on; the length of the text if there is none.
+func (n *next) in(s string, from int) int {
+	if n.known && n.at >= from {
+		return n.at
+	}
+	n.at, n.known = len(s), true
+	if i := strings.Index(s[from:], n.mark); i >= 0 {
+		n.at = from + i
+	}
+	return n.at
+}
+
 // unfinished is where the first bytes of a mark at the end of a text begin.
 func unfinished(s string, from int) int {
-	for n := min(len(openMark)-1, len(s)-from); n > 0; n-- {
-		if end := s[len(s)-n:]; strings.HasPrefix(openMark, end) || strings.HasPrefix(ellipsis, end) {
+	for n := min(len(clip.Clipped)-1, len(s)-from); n > 0; n-- {
+		if end := s[len(s)-n:]; strings.HasPrefix(openMark, end) || strings.HasPrefix(ellipsis, end) || strings.HasPrefix(clip.Clipped, end) {
 			return len(s) - n
 		}
 	}

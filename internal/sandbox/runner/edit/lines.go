@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"deckhand/internal/clip"
 )
 
 // lines is a text whose lines may end in \r\n. Models write \n, so that is what
@@ -89,7 +91,7 @@ func (l *lines) after(n int) int {
 	return at
 }
 
-const clipped = "<response clipped><NOTE>Only the first part is shown, to save space. "
+const clipped = clip.Clipped + "<NOTE>Only the first part is shown, to save space. "
 
 // number shows lines first to last as `cat -n` does. If it is too much, clipped
 // and what to do is added.
