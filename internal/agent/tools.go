@@ -124,7 +124,7 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 	ctx, stop := l.whileOpen(ctx, w, open.ID)
 	defer stop()
 	show := l.live(w.id, open.ID, p.Masker.Following)
-	c := tool.Call{ID: callID(open), Number: open.Number, Again: again, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Previous: said.previous[open.Name], Live: show}
+	c := tool.Call{ID: callID(open), Number: open.Number, Again: again, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Previous: said.previous[open.Name], Mask: p.mask, Live: show}
 	var err error
 	for i := range attempts {
 		var done tool.Result

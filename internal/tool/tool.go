@@ -55,6 +55,9 @@ type Call struct {
 	Shell string
 	// Previous are the Details of this tool's last successful result in the conversation.
 	Previous json.RawMessage
+	// Mask hides the owner's secrets in a text; may be nil. The result is masked anyway: this is for tools that show parts of
+	// a text, since calls for small parts could show all of a secret.
+	Mask func(string) string
 	// Live takes output while it comes; may be nil.
 	Live func([]byte)
 }

@@ -118,6 +118,12 @@ func (t *Tool) Run(ctx context.Context, _ tool.Box, call tool.Call) (tool.Result
 	if p.url == "" {
 		p.url = address.String()
 	}
+	if p.cut {
+		p.text += "…"
+	}
+	if call.Mask != nil {
+		p.text = call.Mask(p.text)
+	}
 	var r tool.Result
 	switch {
 	case err != nil:

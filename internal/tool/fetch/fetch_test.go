@@ -21,6 +21,7 @@ import (
 	"deckhand/internal/outbound"
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/sandbox/egress/ledgertest"
+	"deckhand/internal/secret"
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/fetch"
 	"deckhand/internal/tool/tooltest"
@@ -225,6 +226,40 @@ func TestParts(t *testing.T) {
 		if r.Failed || !strings.Contains(r.Text, "longer than 5 MB") {
 			t.Errorf("%s: got %.300q", path, r.Text)
 		}
+	}
+}
+
+// Calls for parts of a page show no part of a secret, however small the parts are.
+func TestPartsOfASecret(t *testing.T) {
+	const hidden = "tok_9fK2mQ7xW4vB8nZ1"
+	masker := secret.NewMasker(hidden)
+	w := newWeb(t, false, egress.Policy{}, map[string]http.HandlerFunc{
+		"/page": text("text/plain", "before "+hidden+" after"),
+		"/huge": text("text/plain", strings.Repeat("x", 5<<20-11)+" "+hidden),
+	})
+	for _, length := range []int{1, 5, 17} {
+		var got strings.Builder
+		for start := 0; start < 60; start += length {
+			r, err := w.tool.Run(t.Context(), nil, tool.Call{ID: "7-call", Session: "box", Mask: masker.String,
+				Args: json.RawMessage(fmt.Sprintf(`{"url":"%s/page","start_index":%d,"max_length":%d}`, w.server.URL, start, length))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, rest, _ := strings.Cut(masker.String(r.Text), ":\n\n")
+			part, _, more := strings.Cut(rest, "\n\n[")
+			got.WriteString(strings.TrimSpace(part))
+			if !more {
+				break
+			}
+		}
+		if !strings.HasPrefix(got.String(), "before") || !strings.HasSuffix(got.String(), "after") || strings.Contains(got.String(), hidden[:4]) {
+			t.Errorf("in parts of %d: %s", length, got.String())
+		}
+	}
+	r, err := w.tool.Run(t.Context(), nil, tool.Call{ID: "7-call", Session: "box", Mask: masker.String,
+		Args: json.RawMessage(`{"url":"` + w.server.URL + `/huge","start_index":5242860}`)})
+	if err != nil || strings.Contains(r.Text, hidden[:4]) || !strings.Contains(r.Text, "longer than 5 MB") {
+		t.Errorf("at the end of a long page: %q, %v", r.Text, err)
 	}
 }
 
