@@ -102,7 +102,7 @@ const maxLine = 300
 func (a Asked) quote(b *strings.Builder, what, text string, most int) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, a.Nonce, ""))
 	if len(text) > most {
-		text = clip.Start(text, most) + "\n[the rest is left out]"
+		text = clip.Bytes(text, most) + "\n[the rest is left out]"
 	}
 	if text == "" {
 		text = "[no text]"

@@ -54,6 +54,10 @@ func TestAskedBounds(t *testing.T) {
 	if len(got) > 100_000 || strings.Contains(got, "my own words") || strings.Contains(got, "number 9 ") || !strings.Contains(got, "number 10 ") || !strings.Contains(got, "[10 older comments are left out]") {
 		t.Errorf("%d bytes", len(got))
 	}
+	// The mark beside which secrets are masked.
+	if !strings.Contains(got, "é…\n[the rest is left out]") {
+		t.Error("the cut has no mark")
+	}
 }
 
 func TestSigned(t *testing.T) {

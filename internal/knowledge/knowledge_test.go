@@ -210,7 +210,7 @@ func TestBounds(t *testing.T) {
 	if n := len(got.Instructions); n > 129<<10 {
 		t.Errorf("%d bytes of instructions", n)
 	}
-	has(t, got.Instructions, "[AGENTS.md is longer than what is shown here.]", ".cursorrules and what comes after it was left out")
+	has(t, got.Instructions, "ä…\n[AGENTS.md is longer than what is shown here.]", ".cursorrules and what comes after it was left out")
 	hasNot(t, got.Instructions, "\ufffd")
 	has(t, problem(t, got.Problems, ".cursorrules"), "left out")
 

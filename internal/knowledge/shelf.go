@@ -271,9 +271,9 @@ func (r *reading) document(file string, e fs.DirEntry, parse func(string) docume
 	return d, true, nil
 }
 
-// note returns the text that ends a truncated file.
+// note returns the text that ends a truncated file. It starts with the mark of a cut, beside which secrets are masked.
 func note(file string) string {
-	return fmt.Sprintf("\n[%s is longer than what is shown here.]", cleanLine(file, maxSentence))
+	return fmt.Sprintf("…\n[%s is longer than what is shown here.]", cleanLine(file, maxSentence))
 }
 
 // head reads the start of a file.

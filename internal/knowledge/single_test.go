@@ -18,7 +18,7 @@ func TestParseOneFile(t *testing.T) {
 		t.Errorf("broken front matter is taken: %+v", m)
 	}
 	long, err := Parse("x.md", strings.Repeat("x", maxFile+10))
-	if err != nil || !strings.Contains(long.Content, "longer than what is shown") {
+	if err != nil || !strings.Contains(long.Content, "…\n[") || !strings.Contains(long.Content, "longer than what is shown") {
 		t.Errorf("%d %v", len(long.Content), err)
 	}
 }

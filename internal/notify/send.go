@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"time"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/outbound"
 )
 
@@ -83,8 +84,5 @@ func Explain(err error) string {
 	default:
 		text = "the receiver cannot be reached: " + err.Error()
 	}
-	if len(text) > maxProblem {
-		text = text[:maxProblem]
-	}
-	return text
+	return clip.Bytes(text, maxProblem)
 }

@@ -106,7 +106,7 @@ func (r *Receiver) Receive(ctx context.Context, provider, id string, h http.Head
 }
 
 func taskOf(in Integration, e event) task {
-	t := task{Title: clip.Start(e.Title, 1000), URL: clip.Start(e.URL, 1000), Text: clip.Start(e.Text, maxText), Actors: e.Actors, Branch: e.Branch, Comment: e.Kind == commented}
+	t := task{Title: clip.Bytes(e.Title, 1000), URL: clip.Start(e.URL, 1000), Text: clip.Bytes(e.Text, maxText), Actors: e.Actors, Branch: e.Branch, Comment: e.Kind == commented}
 	if e.Kind == labelled && e.Label == "" {
 		t.Label = in.Label
 	}
