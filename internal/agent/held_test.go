@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"deckhand/internal/agent"
@@ -60,4 +61,28 @@ func TestInterruptedOutputIsWhole(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Tools that show parts of a text can mask it before.
+func TestToolsCanMask(t *testing.T) {
+	r := newWired(t, wires[0], llmtest.Script(llmtest.Reply{Calls: []llm.Call{called("a", "say", `{"text":"x"}`)}}))
+	masked := make(chan string, 1)
+	say := newHand("say")
+	say.run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		text := "no mask"
+		if c.Mask != nil {
+			text = c.Mask("it is hunter2-hunter2")
+		}
+		masked <- text
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	}
+	r.tools(say)
+	r.set(func(p *agent.Profile) { p.Masker = secret.NewMasker("hunter2-hunter2") })
+	r.start()
+	id := r.create("go")
+	if got := <-masked; !strings.HasPrefix(got, "it is ") || strings.Contains(got, "hunter2") {
+		t.Errorf("got %q", got)
+	}
+	r.update(id, func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
 }
