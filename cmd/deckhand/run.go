@@ -75,8 +75,9 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if create.Request.ImageURLs, err = cli.Images(c.Image); err != nil {
 		return err
 	}
-	if c.Branch != "" && c.Repo == "" {
-		return cli.Usagef("--branch needs --repo")
+	repo := clone.Repository{Repo: c.Repo, Branch: c.Branch, Trust: c.Trust}
+	if err := repo.Check(c.Continue); err != nil {
+		return err
 	}
 	if _, err := drivers.ForFolder(c.Sandbox); err != nil {
 		return cli.Usagef("%s", err)
@@ -91,7 +92,7 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	dir, err := cli.Workdir(c.Dir)
 	if err == nil && c.Repo != "" {
 		var made func()
-		dir, made, err = clone.Repository{Repo: c.Repo, Branch: c.Branch, Trust: c.Trust}.Prepare(ctx, dir, o, create.Local)
+		dir, made, err = repo.Prepare(ctx, dir, o, create.Local)
 		defer made()
 	}
 	if err == nil {

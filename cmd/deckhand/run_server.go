@@ -13,10 +13,10 @@ import (
 	"runtime/debug"
 	"time"
 
-	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/folder"
+	"deckhand/internal/cli/setup"
 	"deckhand/internal/config"
 	"deckhand/internal/conversation"
 	"deckhand/internal/datadir"
@@ -177,14 +177,12 @@ func (f *localFlags) settings(ctx context.Context, cat *catalogue.Catalogue, red
 		return stored, err
 	}
 	model, baseURL := stored.Endpoint()
-	f.UseEnvironment(config.Stored{Model: model, BaseURL: baseURL, HasKey: !stored.LLMAPIKey.IsZero()})
-	chosen, did, err := settings.Merge(&stored, f.Changes())
-	var invalid *api.ValidationError
-	if errors.As(err, &invalid) && len(invalid.Detail) > 0 {
-		return chosen, cli.Usagef("%s: %s", config.SettingFlag(invalid.Detail[0].Loc), invalid.Detail[0].Msg)
+	if err := f.UseEnvironment(config.Stored{Model: model, BaseURL: baseURL, HasKey: !stored.LLMAPIKey.IsZero()}); err != nil {
+		return stored, cli.Usagef("%w", err)
 	}
+	chosen, did, err := settings.Merge(&stored, f.Changes())
 	if err != nil {
-		return chosen, err
+		return chosen, setup.Invalid(err)
 	}
 	redactor.Add(chosen.SecretValues()...)
 	if f.askRisky {

@@ -158,7 +158,7 @@ func (t *talk) lookAgain() {
 }
 
 // run has the conversation and returns the exit code.
-func (t *talk) run(ctx context.Context, c conversation.Create, resume bool) (int, error) {
+func (t *talk) run(ctx context.Context, c conversation.Create, resume bool) (code int, err error) {
 	// Whoever reads the output may go away: that ends us too, but not before what was begun is taken apart.
 	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(t.signals)
@@ -170,6 +170,11 @@ func (t *talk) run(ctx context.Context, c conversation.Create, resume bool) (int
 	if err := t.begin(ctx, c, resume); err != nil {
 		return 0, err
 	}
+	defer func() {
+		if err != nil {
+			_ = t.halt(ctx) // as finish does
+		}
+	}()
 	following, stop := context.WithCancel(ctx)
 	followed := make(chan struct{})
 	go func() { defer close(followed); t.follow(following) }()
@@ -310,7 +315,7 @@ func (t *talk) take(ctx context.Context, e session.Event) error {
 	}
 	if !t.json {
 		t.Event(e)
-		return nil
+		return t.written()
 	}
 	f, shown, err := t.Frame(t.ID, e)
 	if err == nil && shown {
@@ -397,5 +402,13 @@ func (t *talk) finish(ctx context.Context, code int) error {
 	if t.Kept != "" {
 		e.Reopen = t.Reopen
 	}
-	return e.Print(t.o, t.json, t.Display)
+	return errors.Join(e.Print(t.o, t.json, t.Display), t.written())
+}
+
+// written returns an error if standard output cannot be written. A terminal that is closed sends a signal instead.
+func (t *talk) written() error {
+	if t.in != nil || t.o.Answer != nil || t.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("cannot write to standard output: %w", t.Err())
 }

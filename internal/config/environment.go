@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"strings"
 )
@@ -29,10 +30,14 @@ type Stored struct {
 }
 
 // UseEnvironment takes the key, and the model if none is chosen, from the variables of providers. Flags,
-// LLM_API_KEY and stored settings take precedence. A key is only used with its own provider's address.
-func (f *SettingsFlags) UseEnvironment(stored Stored) {
+// LLM_API_KEY and stored settings take precedence. A key is only used with its own provider's address. A base URL without a
+// model is an error: the server there has models of its own.
+func (f *SettingsFlags) UseEnvironment(stored Stored) error {
+	if f.BaseURL != "" && f.Model == "" && (stored.Model == nil || *stored.Model == "") {
+		return errors.New("--base-url needs --model, such as --model openai/NAME; the key of that server is read from LLM_API_KEY")
+	}
 	if ModelKey() != "" || f.BaseURL != "" {
-		return
+		return nil
 	}
 	chosen, before := f.Model, ""
 	if stored.Model != nil {
@@ -43,16 +48,17 @@ func (f *SettingsFlags) UseEnvironment(stored Stored) {
 	}
 	same := provider(chosen) == provider(before)
 	if stored.HasKey && (f.Model == "" || same) || stored.BaseURL != nil && same {
-		return
+		return nil
 	}
 	for _, p := range ProviderKeys {
 		if key := strings.TrimSpace(os.Getenv(p.Variable)); key != "" && (chosen == "" || provider(chosen) == p.Provider) {
 			if f.key = key; chosen == "" {
 				f.Model = p.Model
 			}
-			return
+			return nil
 		}
 	}
+	return nil
 }
 
 // KeyVariable is the variable with the key of a model's provider, "" if there is none.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 
 	"deckhand/internal/llm/catalogue"
@@ -36,7 +37,9 @@ func TestKeysOfProviders(t *testing.T) { // sets variables, so it runs alone
 				t.Setenv(k, v)
 			}
 			f := c.flags
-			f.UseEnvironment(c.stored)
+			if err := f.UseEnvironment(c.stored); err != nil {
+				t.Fatal(err)
+			}
 			if f.Model != c.model || f.ModelKey() != c.withKey {
 				t.Errorf("model %q with key %q, want %q with %q", f.Model, f.ModelKey(), c.model, c.withKey)
 			}
@@ -44,6 +47,18 @@ func TestKeysOfProviders(t *testing.T) { // sets variables, so it runs alone
 				t.Errorf("%+v", f.Changes())
 			}
 		})
+	}
+}
+
+// A server of one's own never gets the default model of a provider.
+func TestBaseURLNeedsAModel(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "o")
+	f := SettingsFlags{BaseURL: "http://lan:4000"}
+	if err := f.UseEnvironment(Stored{}); err == nil || !strings.Contains(err.Error(), "--model") || f.Model != "" {
+		t.Errorf("%v, model %q", err, f.Model)
+	}
+	if err := f.UseEnvironment(Stored{Model: ref("openai/x")}); err != nil {
+		t.Error(err)
 	}
 }
 

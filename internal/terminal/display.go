@@ -61,6 +61,7 @@ type Display struct {
 	// words is what a model says, and last the kind of thing that was shown last.
 	words prose
 	last  block
+	err   error
 }
 
 // block is a kind of thing that is set apart from others by an empty line.
@@ -144,7 +145,14 @@ func (d *Display) write(text string) {
 }
 
 // put writes everything in one call, so that no partial screen is visible.
-func (d *Display) put(text string) { _, _ = io.WriteString(d.Out, text) }
+func (d *Display) put(text string) {
+	if _, err := io.WriteString(d.Out, text); err != nil && d.err == nil {
+		d.err = err
+	}
+}
+
+// Err returns the first error of writing, nil if there was none.
+func (d *Display) Err() error { return d.err }
 
 // line writes whole lines of one look, on lines of their own.
 func (d *Display) line(look, text string) {

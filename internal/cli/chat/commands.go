@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/aymanbagabas/go-udiff"
 
 	"deckhand/api"
 	"deckhand/internal/cli"
@@ -98,7 +95,7 @@ func (s *conversation) do(ctx context.Context, c prompt.Command, arguments strin
 	case "model":
 		return s.setModel(ctx, arguments)
 	case "diff":
-		return "", s.changes(ctx, arguments)
+		return "", s.prompts.Changes(ctx, s.Display, s.id, arguments)
 	case "queue": // line by line, a message is sent when the agent has replied to the one before
 		return s.queued(), nil
 	case "title":
@@ -154,32 +151,6 @@ func (s *conversation) noModel(ctx context.Context, name string) error {
 		text += ", such as " + found.Models[0].ID
 	}
 	return errors.New(text)
-}
-
-// changes shows the changes in the workspace.
-func (s *conversation) changes(ctx context.Context, file string) error {
-	if file = strings.TrimPrefix(file, "@"); file != "" {
-		d, err := s.Client.Diff(ctx, s.id, file)
-		if err == nil {
-			s.Display.Diff(udiff.Unified("a/"+file, "b/"+file, text(d.Original), text(d.Modified)))
-		}
-		return cli.Plainly(err)
-	}
-	all, err := s.Client.Changes(ctx, s.id)
-	if err != nil {
-		return cli.Plainly(err)
-	}
-	if len(all) == 0 {
-		s.Notice("no changes")
-		return nil
-	}
-	slices.SortFunc(all, func(a, b api.GitChange) int { return strings.Compare(a.Path, b.Path) })
-	var b strings.Builder
-	for _, c := range all {
-		fmt.Fprintf(&b, "%s %s\n", c.Status, c.Path)
-	}
-	s.Notice(strings.TrimSpace(b.String()))
-	return nil
 }
 
 // modelName returns the model of the last call, or the selected one.

@@ -127,7 +127,7 @@ func (p *plain) pick(ctx context.Context) error {
 func (p *plain) follow(ctx context.Context) {
 	ctx, p.stop = context.WithCancel(ctx)
 	items, id, after := make(chan client.Item), p.id, p.last
-	p.items = items
+	p.items, p.Messages = items, !p.present() // a terminal shows new messages itself
 	go func() {
 		defer close(items)
 		for it, err := range p.Client.Follow(ctx, id, after) {
@@ -172,10 +172,18 @@ func (p *plain) talk(ctx context.Context) error {
 	}
 }
 
-// show shows a prompt.
+// show shows a prompt, on a terminal only.
 func (p *plain) show(text string) {
-	p.prompt = text
-	p.Prompt(text)
+	if p.prompt = text; p.asks {
+		p.Prompt(text)
+	}
+}
+
+// catchUp makes settle show the events of a command, such as what was restored.
+func (p *plain) catchUp(ctx context.Context) {
+	if n, err := cli.NewestEvent(ctx, p.Client, p.id); err == nil {
+		p.newest = max(p.newest, n)
+	}
 }
 
 // read returns the next line.
@@ -261,6 +269,7 @@ func (p *plain) settle(ctx context.Context) error {
 				return errors.Join(errors.New("the session ended"), cli.Plainly(p.failed))
 			}
 			p.take(it)
+			p.Messages = p.Messages && !p.present()
 		case s := <-p.signals:
 			if err := p.interrupted(ctx, s); err != nil {
 				return err
@@ -371,6 +380,7 @@ func (p *plain) line(ctx context.Context, line string) error {
 			p.Problem(custom.OwnText(ask, c.Name))
 			return nil
 		}
+		p.catchUp(ctx)
 		p.report(notice, err)
 		if err == nil && text != "" {
 			p.Notice("the message was: " + text)
@@ -404,6 +414,9 @@ func (p *plain) line(ctx context.Context, line string) error {
 	}
 	notice, err := p.do(ctx, c, arguments)
 	p.report(notice, err)
+	if c.Agent {
+		p.catchUp(ctx)
+	}
 	p.Unheard = p.Unheard || c.Name == "continue" && err == nil && p.State == session.AgentPaused
 	return nil
 }

@@ -28,6 +28,17 @@ type Repository struct {
 	Trust        bool
 }
 
+// Check refuses flags that exclude each other. continued means that an earlier session is continued.
+func (c Repository) Check(continued bool) error {
+	switch {
+	case c.Branch != "" && c.Repo == "":
+		return cli.Usagef("--branch needs --repo")
+	case continued && c.Repo != "":
+		return cli.Usagef("--continue cannot be used with --repo, which makes a new folder; use --dir with the folder of the session")
+	}
+	return nil
+}
+
 // Prepare finds the new folder to work in, below dir. What is on the web is
 // cloned into it in the sandbox, as everywhere; local says so. What only the
 // user's own git can reach, a folder of this machine or a host that wants their

@@ -81,8 +81,17 @@ func (r *run) take(it client.Item) error {
 	}
 	if r.Task.Options.JSON {
 		_, err = fmt.Fprintf(r.o.Stdout, "%s\n", terminal.JSON(it.Raw))
+		return err
 	}
-	return err
+	return r.written()
+}
+
+// written returns an error if standard output cannot be written. A terminal that is closed sends a signal instead.
+func (r *run) written() error {
+	if r.typed != nil || r.o.Answer != nil || r.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("cannot write to standard output: %w", r.Err())
 }
 
 // decide answers a question about a call, or ends the task if the agent is done.
@@ -227,5 +236,5 @@ func (r *run) finish(ctx context.Context, code int) error {
 	e := r.ended
 	e.Code, e.Finished, e.ID, e.Took = code, r.State == session.AgentFinished, r.id, time.Since(r.began)
 	e.Reopen = "open it with: deckhand --resume " + r.id[:min(8, len(r.id))]
-	return errors.Join(e.Print(r.o, r.Task.Options.JSON, r.Display), err)
+	return errors.Join(e.Print(r.o, r.Task.Options.JSON, r.Display), r.written(), err)
 }

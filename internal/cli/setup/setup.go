@@ -10,6 +10,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/cli"
+	"deckhand/internal/config"
 	refusals "deckhand/internal/conversation"
 )
 
@@ -51,10 +52,10 @@ func (c Choice) Remember() {
 	}
 }
 
-// Recall sets the last chosen model, unless a flag sets one. It reports whether it set the model.
+// Recall sets the last chosen model, unless a flag sets a model or another base URL. It reports whether it set the model.
 func (c Choice) Recall() bool {
 	model, base := c.Last()
-	if model == "" || *c.Model != "" || *c.BaseURL != "" {
+	if model == "" || *c.Model != "" || *c.BaseURL != "" && *c.BaseURL != base {
 		return false
 	}
 	*c.Model, *c.BaseURL = model, base
@@ -105,4 +106,13 @@ func (c Choice) Run(o *cli.Output, continued bool, run func() error) error {
 func keyless(err error) bool {
 	var refused *refusals.Refusal
 	return errors.As(err, &refused) && refused.Code == api.CodeLLMAuthentication
+}
+
+// Invalid returns a usage error that names the flag of an invalid setting. It returns other errors unchanged.
+func Invalid(err error) error {
+	var invalid *api.ValidationError
+	if errors.As(err, &invalid) && len(invalid.Detail) > 0 {
+		return cli.Usagef("%s: %s", config.SettingFlag(invalid.Detail[0].Loc), invalid.Detail[0].Msg)
+	}
+	return err
 }
