@@ -222,6 +222,8 @@ func StateOf(c api.Conversation) (word string, look terminal.Look) {
 		return "starting", terminal.Busy
 	case c.Status == "STOPPED" && c.ErrorID != nil:
 		return "failed", terminal.Bad
+	case c.Status == "STOPPED" && (&track.Agent{State: session.AgentState(c.AgentState)}).Working(): // its process died
+		return "interrupted", terminal.Asks
 	case c.AgentState == string(session.AgentAwaitingUser) && c.Reason != nil && *c.Reason == session.ReasonQuestion:
 		return "question", terminal.Asks
 	}

@@ -17,7 +17,7 @@ func TestStates(t *testing.T) {
 		{api.Conversation{Status: "STARTING", AgentState: "loading"}, "starting"}, {api.Conversation{Status: "RUNNING", AgentState: "running"}, "working"},
 		{api.Conversation{Status: "RUNNING", AgentState: "awaiting_user_confirmation"}, "needs approval"}, {api.Conversation{Status: "RUNNING", AgentState: "finished"}, "done"},
 		{api.Conversation{Status: "RUNNING", AgentState: "awaiting_user_input"}, "done"}, {api.Conversation{Status: "RUNNING", AgentState: "awaiting_user_input", Reason: &question}, "question"},
-		{api.Conversation{Status: "STOPPED", AgentState: "stopped"}, "stopped"}, {api.Conversation{Status: "STOPPED", AgentState: "error", ErrorID: &failed}, "failed"},
+		{api.Conversation{Status: "STOPPED", AgentState: "stopped"}, "stopped"}, {api.Conversation{Status: "STOPPED", AgentState: "running"}, "interrupted"}, {api.Conversation{Status: "STOPPED", AgentState: "error", ErrorID: &failed}, "failed"},
 	} {
 		if got, _ := StateOf(c.in); got != c.want {
 			t.Errorf("%+v: %s", c.in, got)

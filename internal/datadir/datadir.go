@@ -39,6 +39,20 @@ func Lock(dir string) (unlock func(), err error) {
 	}, nil
 }
 
+// InUse reports whether a process has locked a data directory. It changes nothing there.
+func InUse(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, "server.lock"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		return true
+	}
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	return false
+}
+
 // ClaimWorkspaces makes sure that the workspaces belong to this database: with another one they
 // would look unused and be removed.
 func ClaimWorkspaces(dir, instance string) error {

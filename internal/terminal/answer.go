@@ -89,5 +89,8 @@ func (q Question) Parse(text string) (kind Answer, reason string, err error) {
 	case "e", "edit":
 		return EditCall, "", nil
 	}
+	if high {
+		return 0, "", errHigh
+	}
 	return 0, "", errNoAnswer
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"strings"
 	"testing"
 
 	"deckhand/internal/session"
@@ -37,6 +38,9 @@ func TestOneKeyNeverApprovesHighRisk(t *testing.T) {
 	}
 	if _, _, err := (Question{}).Parse("a"); err == nil {
 		t.Error("always is accepted without a pattern")
+	}
+	if _, _, err := (Question{Risk: session.RiskHigh}).Parse("ok"); err == nil || !strings.Contains(err.Error(), "the whole word yes") {
+		t.Errorf("%v", err)
 	}
 	if _, why, _ := (Question{}).Parse("n  not now "); why != "not now" {
 		t.Errorf("%q", why)

@@ -19,7 +19,7 @@ func (d *Display) Event(e session.Event) {
 	case session.UserSaid:
 		if d.Messages {
 			d.apart(words)
-			d.line(bold, "> "+strings.ReplaceAll(Clean(strings.TrimSpace(p.Text)), "\n", "\n  "))
+			d.line(bold, d.folds("> ", Clean(strings.TrimSpace(p.Text))))
 		}
 	case session.Recalled:
 		d.recalled(p)

@@ -211,3 +211,14 @@ func TestSummary(t *testing.T) {
 		t.Errorf("%q", b.String())
 	}
 }
+
+// A message of the user breaks at words, as a reply does.
+func TestMessagesBreakAtWords(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	d := New(Options{Out: &out, Width: func() int { return 24 }, Messages: true})
+	d.Event(session.Event{Number: 1, Payload: session.UserSaid{Text: "several words that need\nthree whole lines"}})
+	if want := "> several words that\n  need\n  three whole lines\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}

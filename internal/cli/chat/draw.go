@@ -144,9 +144,11 @@ func (d *drawn) lookAround() tea.Cmd {
 		}
 		for _, c := range all {
 			if c.Status == "RUNNING" && (c.AgentState == "running" || c.AgentState == "awaiting_user_confirmation") && d.Elsewhere == "" {
-				return func(d *drawn) {
-					d.Notice("the session “" + oneLine(c) + "” is still open and goes on; /resume shows it")
-				}, nil
+				does := "is still working"
+				if c.AgentState == "awaiting_user_confirmation" {
+					does = "is waiting for your approval"
+				}
+				return func(d *drawn) { d.Notice("the session “" + oneLine(c) + "” " + does + "; /resume opens it") }, nil
 			}
 		}
 		return nil, nil

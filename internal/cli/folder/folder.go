@@ -19,7 +19,9 @@ import (
 	"deckhand/client"
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/track"
 	"deckhand/internal/control"
+	"deckhand/internal/datadir"
 	"deckhand/internal/session"
 )
 
@@ -141,6 +143,16 @@ func (r *Reader) of(ctx context.Context, h Home) []api.Conversation {
 		}
 	}
 	all, _ := r.Stored(ctx, h.Dir)
+	busy := func(c api.Conversation) bool {
+		return c.Status != "STOPPED" && (&track.Agent{State: session.AgentState(c.AgentState)}).Working()
+	}
+	if slices.ContainsFunc(all, busy) && !datadir.InUse(h.Dir) { // the process of these sessions died
+		for i, c := range all {
+			if busy(c) {
+				all[i].Status = "STOPPED"
+			}
+		}
+	}
 	return all
 }
 

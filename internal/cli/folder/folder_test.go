@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/datadir"
 )
 
 func TestHomes(t *testing.T) {
@@ -46,5 +47,29 @@ func TestHomes(t *testing.T) {
 	}}
 	if got := r.List(t.Context(), data, 2); len(got) != 2 || read != 2 || got[0].Folder == "" {
 		t.Errorf("%d read, %v", read, got)
+	}
+}
+
+// A session whose process died is not shown as running, but one that a process without an API runs is.
+func TestInterruptedSessions(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	h := Of(data, t.TempDir())
+	if err := h.Create(); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reader{Stored: func(context.Context, string) ([]api.Conversation, error) {
+		return []api.Conversation{{ConversationID: "a", Status: "RUNNING", AgentState: "running"}, {ConversationID: "b", Status: "RUNNING", AgentState: "finished"}}, nil
+	}}
+	unlock, err := datadir.Lock(h.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.List(t.Context(), data, 2); len(got) != 2 || got[0].Status != "RUNNING" {
+		t.Errorf("while a process runs: %+v", got)
+	}
+	unlock()
+	if got := r.List(t.Context(), data, 2); len(got) != 2 || got[0].Status != "STOPPED" || got[1].Status != "RUNNING" {
+		t.Errorf("%+v", got)
 	}
 }
