@@ -157,5 +157,5 @@ func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, crea
 	if interrupted {
 		return cli.Exit(cli.ExitInterrupted)
 	}
-	return cli.Talk(ctx, local.forTerminal(), options, o, create)
+	return cli.Talk(ctx, local.forTerminal(), setup.Advised(options, &f.SettingsFlags), o, create)
 }

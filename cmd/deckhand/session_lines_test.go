@@ -123,3 +123,18 @@ func TestSessionCommandsInLines(t *testing.T) {
 	again.press(ctrlD)
 	again.ends(cli.ExitDone)
 }
+
+// A failed run names the variable or flag to change.
+func TestRunNamesWhatToChange(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, llmtest.Script(llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "bad key"}, sh("echo 1"), sh("echo 2")))
+	code, out, _ := d.run("run", "go")
+	if code != cli.ExitError || !strings.Contains(out, "Set LLM_API_KEY to a valid key and run the command again.") {
+		t.Errorf("%d %s", code, out)
+	}
+	code, out, _ = d.run("run", "go", "--max-iterations", "1")
+	if code != cli.ExitLimit || !strings.Contains(out, "Use a higher --max-iterations") {
+		t.Errorf("%d %s", code, out)
+	}
+	d.clean()
+}

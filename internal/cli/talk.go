@@ -45,6 +45,7 @@ type talk struct {
 	// replay is over after which nothing shall be done.
 	rejected, played bool
 	silent           bool
+	advice           func(errorID, reason string) string
 	// schema is that of the final answer, nil for none. said is the newest answer, output its JSON, and
 	// asked how often the agent was asked for another one.
 	schema *schema.Answer
@@ -83,6 +84,8 @@ type TalkOptions struct {
 	Continue bool
 	// Schema is that of the final answer; nil for none.
 	Schema *schema.Answer
+	// Advice returns the reason of a failed turn with what the user can do about it; nil leaves it as it is.
+	Advice func(errorID, reason string) string
 }
 
 // Talk has a conversation with an agent on a local server, and returns the exit code as an error.
@@ -110,7 +113,7 @@ type delta struct {
 }
 
 func newTalk(f TalkOptions, s LocalServer, o *Output) *talk {
-	t := &talk{LocalServer: s, o: o, json: f.JSON, silent: f.Silent, schema: f.Schema, grew: make(chan struct{}, 1), deltas: make(chan delta), signals: make(chan os.Signal, 4), began: time.Now()}
+	t := &talk{LocalServer: s, o: o, json: f.JSON, silent: f.Silent, advice: f.Advice, schema: f.Schema, grew: make(chan struct{}, 1), deltas: make(chan delta), signals: make(chan os.Signal, 4), began: time.Now()}
 	screen, _ := o.Stdout.(*os.File)
 	look := terminal.Options{Out: o.Stdout}
 	if screen != nil && Columns(screen) > 0 {
@@ -314,6 +317,10 @@ func (t *talk) take(ctx context.Context, e session.Event) error {
 		return nil // whatever follows is not part of the recording
 	}
 	if !t.json {
+		if p, ok := e.Payload.(session.TurnEnded); ok && t.advice != nil {
+			p.Reason = t.advice(p.ErrorID, p.Reason)
+			e.Payload = p
+		}
 		t.Event(e)
 		return t.written()
 	}

@@ -52,7 +52,7 @@ func (f *SettingsFlags) UseEnvironment(stored Stored) error {
 	}
 	for _, p := range ProviderKeys {
 		if key := strings.TrimSpace(os.Getenv(p.Variable)); key != "" && (chosen == "" || provider(chosen) == p.Provider) {
-			if f.key = key; chosen == "" {
+			if f.key, f.variable = key, p.Variable; chosen == "" {
 				f.Model = p.Model
 			}
 			return nil
@@ -85,4 +85,14 @@ func (f *SettingsFlags) ModelKey() string {
 		return key
 	}
 	return f.key
+}
+
+// KeySource is the variable with the key of the model, "" if the key is from the settings.
+func (f *SettingsFlags) KeySource() string {
+	for _, name := range []string{"DECKHAND_LLM_API_KEY", "LLM_API_KEY"} {
+		if os.Getenv(name) != "" {
+			return name
+		}
+	}
+	return f.variable
 }

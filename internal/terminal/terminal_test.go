@@ -216,7 +216,7 @@ func TestSummary(t *testing.T) {
 func TestMessagesBreakAtWords(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	d := New(Options{Out: &out, Width: func() int { return 24 }, Messages: true})
+	d := terminal.New(terminal.Options{Out: &out, Width: func() int { return 24 }, Messages: true})
 	d.Event(session.Event{Number: 1, Payload: session.UserSaid{Text: "several words that need\nthree whole lines"}})
 	if want := "> several words that\n  need\n  three whole lines\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
