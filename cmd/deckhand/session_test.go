@@ -88,7 +88,7 @@ func TestSessionAsksAboutRisk(t *testing.T) {
 	close(proceed)
 	s.shows("$ rm -rf kept", "Approve? (HIGH RISK) yes, [n]o, [e]dit")
 	s.press("\r")
-	s.shows("type one of the letters")
+	s.shows("type the whole word yes")
 	s.enter("y")
 	s.shows("type the whole word yes")
 	if !d.exists("kept") {

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -66,7 +64,7 @@ func (c *List) Run(ctx context.Context, o *Output, sessions Sessions) error {
 	}
 	if c.JSON {
 		for _, one := range all {
-			if err := printJSON(o.Stdout, one); err != nil {
+			if err := terminal.PrintJSON(o.Stdout, one); err != nil {
 				return err
 			}
 		}
@@ -83,18 +81,6 @@ func (c *List) Run(ctx context.Context, o *Output, sessions Sessions) error {
 		fmt.Fprintln(o.Stderr, "more conversations: deckhand list --all")
 	}
 	return nil
-}
-
-// printJSON prints a value as one line of JSON, without terminal control characters.
-func printJSON(w io.Writer, value any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
-		return err
-	}
-	_, err := w.Write(terminal.JSON(b.Bytes()))
-	return err
 }
 
 // onServer lists the conversations of the server.

@@ -54,7 +54,7 @@ func (e Ended) Print(o *Output, asJSON bool, d *terminal.Display) error {
 		if why, ok := reasons[e.Code]; ok {
 			e.Reason = why
 		}
-		return printJSON(o.Stdout, result{Result: word, ExitCode: e.Code, Reason: e.Reason, ID: e.ID, Input: e.Totals.Input, Output: e.Totals.Output, CostUSD: e.Totals.Cost.Dollars(), Seconds: e.Took.Seconds(), DataDir: e.DataDir, Answer: e.Answer})
+		return terminal.PrintJSON(o.Stdout, result{Result: word, ExitCode: e.Code, Reason: e.Reason, ID: e.ID, Input: e.Totals.Input, Output: e.Totals.Output, CostUSD: e.Totals.Cost.Dollars(), Seconds: e.Took.Seconds(), DataDir: e.DataDir, Answer: e.Answer})
 	}
 	d.Summary(word, e.Totals, e.Took)
 	if e.Reopen != "" {
