@@ -81,7 +81,7 @@ func (k *Keeper) turnChanged(row session.Row) {
 	waits := row.Agent == session.AgentAwaitingYes
 	begins := running && s.paused || !running && row.Wants && !s.begins && !waits || works && s.waits && !waits
 	m := origin.Moment{Start: begins, Stop: !begins, Waited: begins && s.waits && s.quiet}
-	due := s.used && (begins || !running) || s.open && (begins || s.begins && !running)
+	due := s.used && (begins || !running) || p.users > 0 && begins || s.open && (begins || s.begins && !running)
 	if waits && !s.waits {
 		s.quiet = !s.used // a call that runs uses the sandbox
 	}
@@ -160,7 +160,11 @@ func (k *Keeper) save(ctx context.Context, st session.State, m origin.Moment) (i
 		at = origin.Place{Open: p.saved.open, Passed: p.saved.passed}
 	}
 	k.mu.Unlock()
+	at.Looked = k.looked.Last(st.ID)
 	e := m.Of(st, c, at)
+	if m.Look { // a request that only reads appends no event
+		return c.Number, k.looked.Note(st.ID, c.Number, e)
+	}
 	e.Checkpoint, e.Files, e.Changed, e.LeftOut, e.Bytes = c.Number, c.Files, c.Changed, c.LeftOut, c.Bytes
 	_, err = k.Sessions.Update(ctx, st.ID, func(s session.State) ([]session.Payload, error) { return s.Checkpointed(e) })
 	return c.Number, err
@@ -203,10 +207,7 @@ func (k *Keeper) checkpointBytes(ctx context.Context, id session.ID) int64 {
 	if !ok || k.DiskPerUser <= 0 {
 		return 0
 	}
-	c, err := d.Checkpoints(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
-	if err != nil {
-		return 0
-	}
+	c, _ := d.Checkpoints(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
 	return c.Bytes
 }
 
@@ -231,10 +232,15 @@ func (k *Keeper) Checkpoints(ctx context.Context, id session.ID) ([]int, error) 
 		return nil, err
 	}
 	c, err := d.Checkpoints(ctx, h)
+	return c.Numbers, orNone(err)
+}
+
+// orNone turns the driver's error for a workspace that does not exist into ErrNone.
+func orNone(err error) error {
 	if errors.Is(err, sandbox.ErrGone) {
-		return nil, ErrNone
+		return ErrNone
 	}
-	return c.Numbers, err
+	return err
 }
 
 // Files names the files of a session's workspace: at a checkpoint, or now if it is 0.
@@ -251,13 +257,10 @@ func (k *Keeper) filesAt(ctx context.Context, f Files) (sandbox.CheckpointOf, er
 	if f.Checkpoint == 0 {
 		st, err := k.Sessions.Load(ctx, f.ID)
 		if err == nil {
-			f.Checkpoint, err = k.save(ctx, st, origin.Moment{})
-		}
-		if errors.Is(err, sandbox.ErrGone) {
-			return sandbox.CheckpointOf{}, ErrNone
+			f.Checkpoint, err = k.save(ctx, st, origin.Moment{Look: true})
 		}
 		if err != nil {
-			return sandbox.CheckpointOf{}, err
+			return sandbox.CheckpointOf{}, orNone(err)
 		}
 	}
 	return sandbox.CheckpointOf{Handle: h, Number: f.Checkpoint}, nil

@@ -287,6 +287,37 @@ func TestChangesBetweenTurns(t *testing.T) {
 	}
 }
 
+// A terminal that stays open changes files without a new use of the sandbox, and a comparison records nothing.
+func TestChangesThroughOpenTerminal(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	box, release, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	typed := func(name, text string) {
+		if _, err := box.Exec(t.Context(), sandbox.Command{ID: name, Text: text}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.turn("1", "echo one > a; echo 1 > own", true)
+	typed("t1", "echo 2 > own")
+	before := len(r.checkpoints())
+	if _, err := r.keeper.Compare(t.Context(), workspace.Files{ID: id}, workspace.Files{ID: id, Checkpoint: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.checkpoints()); n != before {
+		t.Errorf("a comparison recorded %d checkpoints", n-before)
+	}
+	typed("t2", "echo 3 > own")
+	r.turn("2", "echo two > a", true)
+	all := r.checkpoints()
+	if n := len(all); n < 3 || !all[n-2].BetweenTurns || all[n-1].BetweenTurns || all[n-1].Mixed {
+		t.Errorf("%+v", all)
+	}
+}
+
 // The last turn may have no checkpoint yet when it is undone, so the spans are those after the current state was recorded.
 func TestRestoreOfATurnWithoutACheckpoint(t *testing.T) {
 	r := newRig(t)

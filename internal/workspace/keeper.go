@@ -64,6 +64,7 @@ type Keeper struct {
 	suspended suspended
 	// recalled is true once all unrecorded restores of an earlier server are recorded.
 	recalled atomic.Bool
+	looked   origin.Looks
 	saving   chan struct{} // a slot for each checkpoint that is being made
 	wake     chan struct{}
 	ctx      context.Context

@@ -67,11 +67,8 @@ func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 	if err == nil {
 		_, err = k.save(ctx, st, origin.Moment{}) // what changed since the last turn must not be taken for the agent's later
 	}
-	if errors.Is(err, sandbox.ErrGone) {
-		return ErrNone
-	}
 	if err != nil {
-		return err
+		return orNone(err)
 	}
 	spans, err := r.Spans(ctx)
 	if err != nil {

@@ -16,6 +16,8 @@ type Moment struct {
 	Stop bool
 	// Waited is true if the agent waited for an approval until now, and none of its calls was running.
 	Waited bool
+	// Look is true if the checkpoint is made for a comparison.
+	Look bool
 }
 
 // Place is what is known of the workspace.
@@ -24,6 +26,8 @@ type Place struct {
 	Open bool
 	// Passed is true if a command did not wait for the checkpoint.
 	Passed bool
+	// Looked is the last checkpoint made for a comparison, which no event has. What it has of changes is not the agent's.
+	Looked int
 }
 
 // Waits reports whether the agent waits for an approval and none of its calls is running.
@@ -46,7 +50,7 @@ func (m Moment) Of(st session.State, c sandbox.Checkpoint, p Place) (out session
 	calls := !m.Waited && slices.ContainsFunc(st.Open, func(c session.OpenCall) bool {
 		return !c.Awaits() && (!m.Start || c.Number < st.Claim)
 	})
-	known := c.Previous > 0 && c.Previous <= max(st.Checkpoint, 1) && !p.Passed
+	known := c.Previous > 0 && c.Previous <= max(st.Checkpoint, p.Looked, 1) && !p.Passed
 	working := st.InTurn && !st.Paused && !Waits(st) && !m.Start
 	switch {
 	case known && !calls && c.Verified.After(ran):
