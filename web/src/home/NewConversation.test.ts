@@ -90,6 +90,72 @@ describe("a new conversation", () => {
   });
 });
 
+describe("a command as the task", () => {
+  const at = "/api/conversations/c9";
+  beforeEach(() => {
+    server.on(`PUT ${at}/overrides`, () => ({}));
+    server.on(`POST ${at}/message`, () => ({}));
+    server.on(`DELETE ${at}`, () => ({}));
+    server.on(`GET ${at}/commands`, () => ({
+      commands: [{ name: "fix", description: "", argument_hint: "", source: "settings", file: null }],
+    }));
+    server.on(`POST ${at}/commands`, () => ({ success: true }));
+    render(NewConversation, {});
+  });
+  const send = (text: string) => {
+    type(task(), text);
+    click(start());
+  };
+
+  it("/plan starts in plan mode", async () => {
+    send("/plan fix it");
+    await soon(() => expect(router.path).toBe("/conversations/c9"));
+    expect(server.to(`PUT ${at}/overrides`)).toEqual([{ llm_model: null, max_budget_per_task: null, plan_mode: true }]);
+    expect(server.to(`POST ${at}/message`)).toEqual([{ message: "fix it", image_urls: [] }]);
+  });
+
+  it("that is the user's own is run", async () => {
+    send("/fix 12 now");
+    await soon(() => expect(router.path).toBe("/conversations/c9"));
+    expect(server.to(`POST ${at}/commands`)).toEqual([{ name: "fix", arguments: "12 now", image_urls: null, file_urls: null }]);
+    expect(server.to(`POST ${at}/message`)).toEqual([]);
+  });
+
+  it("that does not exist is asked about, and leaves no conversation", async () => {
+    send("/fixx 12");
+    await soon(() => expect(words(the("alert"))).toContain("No command /fixx. Did you mean /fix?"));
+    expect(server.to(`DELETE ${at}`)).toHaveLength(1);
+    expect(router.path).toBe("/");
+    click(the("button", "Run /fix"));
+    await soon(() => expect(server.to(`POST ${at}/commands`)).toHaveLength(1));
+  });
+
+  it("that does not exist can be sent anyway", async () => {
+    send("/odd words");
+    await soon(() => click(the("button", "Send anyway")));
+    await soon(() => expect(server.to(create).at(-1)).toEqual({ initial_user_msg: "/odd words" }));
+  });
+
+  it.each([
+    ["/undo", "/undo works only in a conversation."],
+    ["/plan", "Enter the task after /plan."],
+    ["/", "Enter the name of a command after the slash."],
+  ])("%s is refused", async (text, why) => {
+    send(text);
+    await soon(() => expect(words(the("alert"))).toBe(why));
+    expect(server.to(create)).toEqual([]);
+    type(task(), `${text} more`);
+    expect(all("alert")).toEqual([]);
+  });
+
+  it("/model chooses the model", async () => {
+    send("/model scripted/slow");
+    await soon(() => expect(task().value).toBe(""));
+    expect(server.to(create)).toEqual([]);
+    expect(all("textbox", "Budget (US dollars)")).toHaveLength(1);
+  });
+});
+
 describe("the repository picker", () => {
   it("offers repositories, and branches of the chosen one", async () => {
     render(NewConversation, {});

@@ -61,6 +61,15 @@ describe("begin", () => {
     ]);
   });
 
+  it("turns plan mode on before the task", async () => {
+    await start({ ...task, plan: true }, paths);
+    expect(asked).toEqual([
+      ["POST /api/conversations", {}],
+      ["PUT /api/conversations/new/overrides", { llm_model: null, max_budget_per_task: null, plan_mode: true }],
+      ["POST /api/conversations/new/message", { message: "Fix it", image_urls: [] }],
+    ]);
+  });
+
   it.each([
     [
       "a choice is refused",

@@ -1,4 +1,4 @@
-// Starts a conversation. That is one request, unless there are files, a model or a budget:
+// Starts a conversation. That is one request, unless there are files, a model, a budget, plan mode or a command:
 // then the conversation is created first, gets those, and then its task. If a step fails, the
 // conversation is deleted, so that the person can correct the form and try again.
 import { ApiError, api, data, once, retryKey, type Schemas } from "../lib/api";
@@ -13,6 +13,10 @@ export interface Task {
   model: string;
   budget: number | null;
   attachments: Attachment[];
+  /** Whether the agent plans first. */
+  plan?: boolean;
+  /** The command to run instead of sending the text. */
+  command?: { name: string; args: string };
 }
 
 export type FieldName = "text" | "images" | "files" | "instructions" | "repository" | "branch" | "model" | "budget";
@@ -23,18 +27,20 @@ type Create = Schemas["CreateConversation"];
 export async function start(task: Task, withFiles: (text: string, paths: string[]) => string): Promise<string> {
   const files = task.attachments.filter((a) => !a.image);
   const images = task.attachments.filter((a) => a.image).map((a) => a.url);
-  const overridden = task.model !== "" || task.budget !== null;
-  const body = bodyOf(task);
-  if (files.length === 0 && !overridden) {
-    return create({ ...body, initial_user_msg: task.text, image_urls: images.length > 0 ? images : undefined });
+  if (files.length === 0 && !overridden(task) && !task.command) {
+    return create({ ...bodyOf(task), initial_user_msg: task.text, image_urls: images.length > 0 ? images : undefined });
   }
   const { id, text } = await prepare(task, withFiles);
   const of = { params: { path: { conversation_id: id } } };
   try {
-    await api.POST("/api/conversations/{conversation_id}/message", {
-      params: { ...of.params, header: { "Idempotency-Key": retryKey() } },
-      body: { message: text, image_urls: images },
-    });
+    if (task.command) {
+      const { runFirst } = await import("./command");
+      await runFirst(id, task.command, images, text);
+    } else
+      await api.POST("/api/conversations/{conversation_id}/message", {
+        params: { ...of.params, header: { "Idempotency-Key": retryKey() } },
+        body: { message: text, image_urls: images },
+      });
   } catch (err) {
     await api.DELETE("/api/conversations/{conversation_id}", of).catch(() => {}); // report only the first error
     throw err;
@@ -42,16 +48,18 @@ export async function start(task: Task, withFiles: (text: string, paths: string[
   return id;
 }
 
-/** prepare creates a conversation with its files, model and budget. It returns the ID and the text of the task, and does not send it. */
+const overridden = (task: Task) => task.model !== "" || task.budget !== null || !!task.plan;
+
+/** prepare creates a conversation with its files, model, budget and plan mode. It returns the ID and the text of the task, and does not send it. */
 export async function prepare(task: Task, withFiles: (text: string, paths: string[]) => string): Promise<{ id: string; text: string }> {
   const files = task.attachments.filter((a) => !a.image);
   const id = await create(bodyOf(task));
   const of = { params: { path: { conversation_id: id } } };
   try {
-    if (task.model !== "" || task.budget !== null) {
+    if (overridden(task)) {
       await api.PUT("/api/conversations/{conversation_id}/overrides", {
         ...of,
-        body: { llm_model: task.model || null, max_budget_per_task: task.budget },
+        body: { llm_model: task.model || null, max_budget_per_task: task.budget, ...(task.plan ? { plan_mode: true } : {}) },
       });
     }
     return { id, text: files.length > 0 ? withFiles(task.text, await upload(id, files)) : task.text };
