@@ -246,6 +246,7 @@ export class Log {
         return this.addMessage(e, "user", e.payload.text, to);
       case "model_asked":
         if (e.payload.purpose) this.aside.add(e.payload.call);
+        this.status.useModel(e.payload.model);
         return;
       case "model_answered":
         return this.modelAnswered(e, to);

@@ -17,6 +17,8 @@ export class Status {
   title = $state<string | undefined>();
   tasks = $state.raw<Task[] | undefined>();
   usage = $state.raw<Usage | undefined>();
+  /** The models that were asked, as far as the events are loaded. */
+  models = $state.raw<string[]>([]);
   /** The current step of starting the workspace. */
   starting = $state("");
   /** Whether the state was set by the end of a turn: an agent that is rate limited then does not try again by itself. */
@@ -40,6 +42,10 @@ export class Status {
     this.pausing = false;
     if (state !== "loading") this.starting = "";
     return true;
+  }
+
+  useModel(name: string): void {
+    if (name && !this.models.includes(name)) this.models = [...this.models, name];
   }
 
   setUsage({ id, payload: { totals, usage } }: EventOf<"model_answered" | "tool_called">): void {
