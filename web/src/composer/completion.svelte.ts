@@ -23,8 +23,10 @@ export interface PageCommand {
   name: string;
   note: string;
   /** Without it, the command takes arguments and runs when it is sent. */
-  run(args: string): void;
+  run(args: string): void | Promise<void>;
   takesArguments?: boolean;
+  /** The arguments that a command takes which is usually run without. */
+  optional?: RegExp;
 }
 
 const most = 12;
@@ -104,7 +106,7 @@ export class Completion {
       note: c.note,
       group: "builtin",
       insert: `/${c.name}`,
-      ...(c.takesArguments ? {} : { run: () => c.run("") }),
+      ...(c.takesArguments ? {} : { run: () => void c.run("") }),
     }));
     for (const c of await this.custom) {
       if (names.has(c.name)) continue;

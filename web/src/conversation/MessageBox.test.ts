@@ -2,11 +2,14 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import Queue from "../composer/Queue.svelte";
+import { Draft } from "../home/draft.svelte";
+import { router } from "../lib/router.svelte";
 import { tabStorage } from "../lib/storage";
 import { toasts } from "../lib/toasts.svelte";
 import { all, click, descriptionOf, leave, press, render, server, soon, the, type, words } from "../testing/page";
 import MessageBox from "./MessageBox.svelte";
 import type { Conversation } from "./routes";
+import SearchBar from "./SearchBar.svelte";
 import { OpenConversation } from "./open-conversation.svelte";
 
 const events = "POST /api/conversations/c1/events";
@@ -305,6 +308,55 @@ describe("a message", () => {
     press("ArrowDown", field());
     press("ArrowDown", field());
     await soon(() => expect(field().value).toBe(""));
+  });
+});
+
+describe("a command of the page", () => {
+  const run = (text: string) => {
+    type(field(), text);
+    press("Escape", field());
+    press("Enter", field());
+  };
+  beforeEach(() => show("awaiting_user_input"));
+  afterEach(() => router.go("/"));
+
+  it.each([
+    ["/", "Enter the name of a command after the slash."],
+    ["/redo all", "/redo takes no arguments."],
+    ["/stop now", "/stop takes no arguments."],
+    ["/undo all", "/undo takes no arguments except keep or overwrite."],
+  ])("%s is refused", async (text, why) => {
+    run(text);
+    await soon(() => expect(words(the("alert"))).toBe(why));
+    expect(field().value).toBe(text);
+    expect(server.sent.filter((s) => s.method === "POST")).toEqual([]);
+    type(field(), "other");
+    expect(all("alert")).toEqual([]);
+  });
+
+  it("/new takes its text to the home page, and leaves no draft", async () => {
+    tabStorage.remove("deckhand-draft:");
+    router.go("/conversations/c1");
+    run("/new fix it");
+    leave(); // as the router does
+    await soon(() => expect(router.path).toBe("/"));
+    expect(new Draft("").text).toBe("fix it");
+    expect(new OpenConversation("c1").draft).toBe("");
+    tabStorage.remove("deckhand-draft:");
+  });
+
+  it("/model and /search use their arguments", async () => {
+    server.on("PUT /api/conversations/c1/overrides", () => ({ llm_model: "scripted/slow" }));
+    run("/model scripted/slow");
+    await soon(() => expect(server.to("PUT /api/conversations/c1/overrides")).toEqual([{ llm_model: "scripted/slow" }]));
+    await soon(() => expect(field().value).toBe(""));
+    expect(conversation.choosing).toBe(false);
+    run("/search two words");
+    await soon(() => expect(conversation.searching).toBe(true));
+    server.on("GET /api/conversations/c1/events", () => ({ events: [], has_more: false }));
+    render(SearchBar, { conversation, onshow: () => Promise.resolve(true) });
+    await soon(() => expect((the("searchbox") as HTMLInputElement).value).toBe("two words"));
+    toasts.all.splice(0);
   });
 });
 

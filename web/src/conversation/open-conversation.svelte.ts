@@ -63,6 +63,8 @@ export class OpenConversation {
   trying = $state.raw<{ task?: string; event?: number } | undefined>();
   /** Whether the bar that searches the history is open. */
   searching = $state(false);
+  /** The words that the search bar takes over. */
+  sought = $state("");
   /** The draft in the message box, stored for this tab. */
   draft = $state("");
   /** The text that a restore put into the message box. */

@@ -10,11 +10,16 @@ import * as routes from "./routes";
 const mostPages = 50;
 
 /** restoreTo restores to before the first of the messages. With the conversation, their text goes to the message box if that is empty. */
-export async function restoreTo(conversation: OpenConversation, messages: Item[], what: routes.Restoring): Promise<void> {
+export async function restoreTo(
+  conversation: OpenConversation,
+  messages: Item[],
+  what: routes.Restoring,
+  ownChanges: routes.Own = "refuse",
+): Promise<void> {
   const [first] = messages;
   if (!first) return;
   await conversation.attempt(async () => {
-    const done = await asking(conversation, (own) => routes.restore(conversation.id, first.id - 1, what, own));
+    const done = await asking(conversation, (own) => routes.restore(conversation.id, first.id - 1, what, own), ownChanges);
     if (!done) return;
     if (!what.conversation) toasts.say(t("conversation.restored-files"), "good"); // otherwise the feed shows a notice
     if (done.kept?.length) toasts.say(t("conversation.restored-kept", { names: done.kept.join(", ") }), "bad");
@@ -37,21 +42,25 @@ export async function takeRestoreBack(conversation: OpenConversation, redo: bool
   });
 }
 
-/** asking restores. If the user changed some of the files too, it asks what to do with them; undefined if the user cancels. */
-async function asking<T>(conversation: OpenConversation, restore: (own: routes.Own) => Promise<T>): Promise<T | undefined> {
+/** asking restores, first as own says. If the user changed some of the files too, it asks what to do with them; undefined if the user cancels. */
+async function asking<T>(
+  conversation: OpenConversation,
+  restore: (own: routes.Own) => Promise<T>,
+  own: routes.Own = "refuse",
+): Promise<T | undefined> {
   try {
-    return await restore("refuse");
+    return await restore(own);
   } catch (err) {
     if (!(err instanceof ApiError) || err.code !== "CONVERSATION$RESTORE_CONFLICT") throw err;
     const files = err.body as routes.RestoreConflict;
-    const own = await new Promise<routes.Own | undefined>((choose) => (conversation.conflict = { files, choose }));
+    const chosen = await new Promise<routes.Own | undefined>((choose) => (conversation.conflict = { files, choose }));
     conversation.conflict = undefined;
-    return own && (await restore(own));
+    return chosen && (await restore(chosen));
   }
 }
 
-/** undoTurn restores files and conversation to before the last turn. */
-export async function undoTurn(conversation: OpenConversation): Promise<void> {
+/** undoTurn restores files and conversation to before the last turn. own says what to do with files that the user changed too. */
+export async function undoTurn(conversation: OpenConversation, own: routes.Own = "refuse"): Promise<void> {
   const messages = () => conversation.log.items.filter((i) => i.kind === "user" && !i.hiddenBy);
   const begins = (i: Item) => !i.joined;
   // A long turn may have started on an older page.
@@ -61,7 +70,7 @@ export async function undoTurn(conversation: OpenConversation): Promise<void> {
   if (from < 0) return toasts.say(t("composer.nothing-undo"), "bad");
   await conversation.attempt(async () => {
     const files = conversation.log.checkpoints || (conversation.more && (await hasCheckpoints(conversation.id)));
-    await restoreTo(conversation, said.slice(from), { files, conversation: true });
+    await restoreTo(conversation, said.slice(from), { files, conversation: true }, own);
   });
 }
 

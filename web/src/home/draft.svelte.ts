@@ -77,6 +77,13 @@ export class Draft {
   }
 }
 
+/** addToDraft adds text to the draft of the task, for a form that is not shown yet. */
+export function addToDraft(user: string, text: string): void {
+  const draft = new Draft(user);
+  draft.text = [draft.text.trim(), text].filter(Boolean).join("\n\n");
+  draft.keep();
+}
+
 function parsed<T>(place: string): T | undefined {
   try {
     return JSON.parse(tabStorage.get(place) ?? "null") ?? undefined;
