@@ -274,6 +274,16 @@ describe("a notice", () => {
     expect(the("button", "Change API key")).toBeTruthy();
   });
 
+  it("of a failure after retries has their number", () => {
+    show(
+      event(1, "model_failed", { call: "a", class: "rate", message: "Try again.", retried: true } as EventOf<"model_failed">["payload"]),
+      event(2, "noted", { id: "STATUS$LLM_RETRY", message: "Try again.", retry: 1, retries: 4 } as EventOf<"noted">["payload"]),
+      event(3, "model_asked", { call: "b", model: "x", up_to: 0 }),
+      event(4, "turn_ended", { up_to: 0, state: "error", reason: "Try again." } as EventOf<"turn_ended">["payload"]),
+    );
+    expect(all("alert").map((a) => words(a))).toEqual([expect.stringContaining("Failed: Try again. (1 retry)")]);
+  });
+
   it("of a pause that only made room for a message is none", () => {
     show(event(1, "paused", {}), event(2, "resumed", {}));
     expect(conversation.log.items).toEqual([]);

@@ -177,9 +177,15 @@ export class Log {
     this.stream = undefined;
   }
 
+  /** breakOff removes what a failed call had written: the call is made again or a card says why not, and the history does not have it. */
+  private breakOff({ payload: { call, class: why, text } }: EventOf<"model_failed">): void {
+    if (!text && why !== "cancelled" && !this.aside.has(call)) this.dropStream();
+  }
+
   private fold(e: Event, to: Item[]): void {
     for (const m of means(e)) {
       this.read(m, to);
+      if (m.kind === "model_failed" && to === this.items) this.breakOff(m);
       if (this.retries.fold(m, to)) continue;
       const state = stateOf(m);
       if (state) this.stateChanged(m, to, ...state);

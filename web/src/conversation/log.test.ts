@@ -408,6 +408,34 @@ describe("a model call that is retried", () => {
     expect(cards(log)[0]![2]).toBe("succeeded");
   });
 
+  test.each([
+    ["before the first retry", [failed(4), noted(5, 1)], 0],
+    ["during the first retry", again(4, 1), 1],
+    ["before the second retry", [...again(4, 1), failed(9), noted(10, 2)], 1],
+    ["after the first retry failed", [...again(4, 1), failed(9)], 1],
+  ])("that is stopped %s counts the retries that began", (_, events, n) => {
+    const log = new Log();
+    for (const e of [began(2), model(3, 1), ...events, stopped(20)]) log.append(e);
+    expect(cards(log)[0]!.slice(2, 4)).toEqual(["ended", n]);
+  });
+
+  test("and broke off while it was written leaves one card, as after a reload", () => {
+    const all = [said(1, "go"), began(2), model(3, 1), failed(4), noted(5, 1), limited(6), running(7), model(8, 1)];
+    const rest = [failed(9, false), ended(10, "error", "Slow down")];
+    const log = new Log();
+    for (const e of all.slice(0, 3)) log.append(e);
+    log.addDelta({ call: "m3", offset: 0, text: "I was" });
+    for (const e of all.slice(3, 6)) log.append(e);
+    expect(names(log)).toEqual(["user:message:1", "notice:retry:4"]);
+    for (const e of all.slice(6)) log.append(e);
+    log.addDelta({ call: "m8", offset: 0, text: "I was" });
+    for (const e of rest) log.append(e);
+    const reloaded = new Log();
+    reloaded.prepend([...all, ...rest].toReversed());
+    expect(names(log)).toEqual(["user:message:1", "notice:state.error:10"]);
+    expect(names(log)).toEqual(names(reloaded));
+  });
+
   test("is told by the numbers in the message of older logs", () => {
     const log = new Log();
     log.append(event(1, "noted", { id: "STATUS$LLM_RETRY", message: "Retrying LLM request, 2 / 4, in 2s: No: never" }));

@@ -23,6 +23,8 @@ const sentence = /^Retrying LLM request, (\d+) \/ (\d+), in [^:]*: ([^]*)$/;
 export class Retries {
   /** The card of the call that is being retried. */
   open: Item | undefined;
+  /** How many retries of that call have begun. */
+  private began = 0;
 
   constructor(private readonly add: Add) {}
 
@@ -43,7 +45,10 @@ export class Retries {
         if (!this.open) this.change(e, e.payload.reason ?? "", first, to);
         return false;
       case "model_asked":
-        if (this.open?.retry && e.payload.purpose !== "title") this.open.retry = { ...this.open.retry, phase: "runs" };
+        if (this.open?.retry && e.payload.purpose !== "title") {
+          this.began = this.open.retry.n;
+          this.open.retry = { ...this.open.retry, phase: "runs" };
+        }
         return false;
       case "condensed": // the history was too long, and its own card says so
         if (this.open?.retry?.n === 0) this.remove(to);
@@ -61,11 +66,11 @@ export class Retries {
     return false;
   }
 
-  /** remove removes the card, because another one tells how the retries ended, and returns how many there were. */
+  /** remove removes the card, because another one tells how the retries ended, and returns how many began. */
   remove(to: Item[]): number {
     const at = this.open ? to.lastIndexOf(this.open) : -1;
     if (at >= 0) to.splice(at, 1);
-    const n = this.open?.retry?.n ?? 0;
+    const n = this.open ? this.began : 0;
     this.open = undefined;
     return n;
   }
@@ -84,13 +89,16 @@ export class Retries {
   }
 
   private change(e: Event, words: string, retry: Retrying, to: Item[]): void {
+    if (!this.open) this.began = 0;
     this.open ??= this.add(e, "retry", words, to);
     this.open.retry = retry;
+    this.began = Math.max(this.began, retry.n - 1); // those before may be on an older page
     if (words) this.open.text = words;
   }
 
   private end(phase: "succeeded" | "ended"): void {
-    if (this.open?.retry) this.open.retry = { ...this.open.retry, phase };
+    const retry = this.open?.retry;
+    if (this.open && retry) this.open.retry = { ...retry, phase, n: phase === "ended" ? this.began : retry.n };
     this.open = undefined;
   }
 }
