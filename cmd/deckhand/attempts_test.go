@@ -87,6 +87,15 @@ func TestAttempts(t *testing.T) {
 	if r := other.Test; r.State != "passed" || *r.ExitCode != 0 || r.Output != "runs: 1" {
 		t.Errorf("%+v", r)
 	}
+	// Another default model does not change which model the attempt ran with.
+	for _, model := range []string{"openai/second", "openai/forker"} {
+		if _, err := p.client.StoreSettings(t.Context(), api.SettingsInput{LLMModel: api.Some(model)}); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := p.client.Attempts(t.Context(), id); err != nil || now.Sets[0].Attempts[0].Model != "openai/forker" {
+			t.Errorf("with the default %s: %+v, %v", model, now, err)
+		}
+	}
 	of, err := p.client.Attempts(t.Context(), other.ConversationID)
 	if err != nil || of.AttemptOf == nil || *of.AttemptOf != id || len(of.Sets) != 0 {
 		t.Errorf("%+v, %v", of, err)
@@ -107,6 +116,27 @@ func TestAttempts(t *testing.T) {
 	p.attempted(p.client, id, "a third run", func(list []api.Attempt) bool { return tested(2)(list) && list[0].Test.Output == "runs: 3" })
 
 	p.keepsOne(l, id, first, other)
+}
+
+// Changes outside a repository in a subfolder count too.
+func TestAttemptsOutsideARepository(t *testing.T) {
+	t.Parallel()
+	needsCopies(t)
+	l := newLab(t, forkConfig)
+	p := l.person(t, "forker", obeys, `"max_budget_per_task":5`)
+	t.Cleanup(p.dropAll)
+	id := p.begin("$ git init -q sub && echo one > sub/f && echo one > outside")
+	p.follow(id, 0, agentIs("awaiting_user_input"))
+	in := api.StartAttempts{Task: "$ printf 'two\\nthree\\n' > outside", Attempts: []api.AttemptSpec{{}, {}}}
+	if _, err := p.client.StartAttempts(t.Context(), id, "", in); err != nil {
+		t.Fatal(err)
+	}
+	list := p.attempted(p.client, id, "the changes", func(list []api.Attempt) bool { return len(list) == 2 && list[0].Diff != nil && list[1].Diff != nil })
+	for _, a := range list {
+		if *a.Diff != (api.DiffSize{Files: 1, Added: 2, Removed: 1}) {
+			t.Errorf("%+v", *a.Diff)
+		}
+	}
 }
 
 // Two people who keep different attempts at the same time do not lose both.

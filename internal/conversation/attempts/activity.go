@@ -3,6 +3,7 @@ package attempts
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"deckhand/internal/conversation"
@@ -78,7 +79,7 @@ func (s *Service) measure(ctx context.Context, st session.State, did activity) *
 	return s.measureFork(ctx, st)
 }
 
-// measureTurn counts the changes of the last turn with git.
+// measureTurn counts the changes of the last turn with git, nil if git does not know all files.
 func (s *Service) measureTurn(ctx context.Context, id session.ID) *Diff {
 	if s.Workspaces == nil {
 		return nil
@@ -89,8 +90,8 @@ func (s *Service) measureTurn(ctx context.Context, id session.ID) *Diff {
 	}
 	defer v.Close()
 	found, err := v.Review(ctx, sandbox.GitRange{Kind: sandbox.RangeTurn})
-	if err != nil {
-		return nil
+	if err != nil || !slices.ContainsFunc(found.Repos, func(r sandbox.GitRepo) bool { return len(r.Name) == 0 }) {
+		return nil // files outside a repository in a subfolder may have changed too
 	}
 	out := &Diff{Files: len(found.Files)}
 	for _, f := range found.Files {

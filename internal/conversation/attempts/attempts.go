@@ -116,8 +116,10 @@ type Spec struct {
 	Title   string `json:"title"`
 	Task    string `json:"task"`
 	// Test is the test command, "" for none.
-	Test         string `json:"test,omitempty"`
-	Model        string `json:"model,omitempty"`
+	Test  string `json:"test,omitempty"`
+	Model string `json:"model,omitempty"`
+	// Default is the user's default model at the start, which applies if Model is "".
+	Default      string `json:"default_model,omitempty"`
 	Effort       string `json:"effort,omitempty"`
 	Instructions string `json:"instructions,omitempty"`
 }

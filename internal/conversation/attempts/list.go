@@ -29,9 +29,8 @@ func (s *Service) List(ctx context.Context, user string, from session.ID) (api.A
 	if out.AttemptOf, err = s.original(ctx, from); err != nil || len(all) == 0 {
 		return out, err
 	}
-	model := ""
-	err = s.Conversations.Settings.Read(ctx, user, func(stored *settings.Settings) { model = s.Conversations.Models.Name(stored) })
-	if err != nil && !errors.Is(err, settings.ErrNotFound) {
+	model, err := s.defaultModel(ctx, user) // for attempts of earlier versions, which did not store it
+	if err != nil {
 		return out, err
 	}
 	for _, a := range all {
@@ -53,6 +52,15 @@ func (s *Service) List(ctx context.Context, user string, from session.ID) (api.A
 	return out, nil
 }
 
+// defaultModel returns the model of a user's settings, "" if there are no settings.
+func (s *Service) defaultModel(ctx context.Context, user string) (model string, err error) {
+	err = s.Conversations.Settings.Read(ctx, user, func(stored *settings.Settings) { model = s.Conversations.Models.Name(stored) })
+	if errors.Is(err, settings.ErrNotFound) {
+		err = nil
+	}
+	return model, err
+}
+
 // original returns the conversation that this one is an attempt of, nil if it is not an attempt.
 func (s *Service) original(ctx context.Context, id session.ID) (*string, error) {
 	st, err := s.Conversations.Sessions.Load(ctx, id)
@@ -69,7 +77,7 @@ func (s *Service) original(ctx context.Context, id session.ID) (*string, error) 
 
 // describe returns the API representation of an attempt; shown is false if its conversation was deleted.
 func (s *Service) describe(ctx context.Context, a Attempt, model string, masker *secret.Masker) (out api.Attempt, shown bool, err error) {
-	out = api.Attempt{ConversationID: string(a.ID), Number: a.Number, State: string(a.State), Title: a.Title, Model: cmp.Or(a.Model, model), ReasoningEffort: orNull(a.Effort),
+	out = api.Attempt{ConversationID: string(a.ID), Number: a.Number, State: string(a.State), Title: a.Title, Model: cmp.Or(a.Model, a.Default, model), ReasoningEffort: orNull(a.Effort),
 		Instructions: orNull(masker.String(a.Instructions)), Error: orNull(a.Problem), SecondsWorked: a.Worked.Seconds()}
 	if a.State == Deleting {
 		return out, false, nil
@@ -84,7 +92,7 @@ func (s *Service) describe(ctx context.Context, a Attempt, model string, masker 
 	if err != nil {
 		return out, false, err
 	}
-	out.Title, out.Model, out.ReasoningEffort = st.Title, cmp.Or(st.Overrides.Model, model), orNull(st.Overrides.Effort)
+	out.Title, out.Model, out.ReasoningEffort = st.Title, cmp.Or(st.Overrides.Model, a.Default, model), orNull(st.Overrides.Effort)
 	row := st.Row()
 	out.Status, out.AgentState, out.ErrorID, out.Reason = string(row.Shown()), string(st.Agent), orNull(st.ErrorID), orNull(st.Reason)
 	out.Working, out.AccumulatedCost = st.Busy(), st.Totals.Cost.Dollars()

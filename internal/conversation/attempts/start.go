@@ -111,11 +111,15 @@ func (s *Service) plan(ctx context.Context, c conversation.StartAttempts) ([]Att
 	if err != nil {
 		return nil, err
 	}
+	model, err := s.defaultModel(ctx, c.User)
+	if err != nil {
+		return nil, err
+	}
 	title, now := session.TitleFrom(masker.String(b.Task)), queue.Now()
 	var out []Attempt
 	for i, one := range b.Attempts {
 		spec := Spec{Set: set, Number: i + 1, User: c.User, From: c.From, Event: b.EventID.Value, Trigger: c.Trigger, Task: b.Task,
-			Title: fmt.Sprintf("Attempt %d: %s", i+1, title), Test: strings.TrimSpace(b.TestCommand.Value), Model: strings.TrimSpace(one.Model.Value),
+			Title: fmt.Sprintf("Attempt %d: %s", i+1, title), Test: strings.TrimSpace(b.TestCommand.Value), Model: strings.TrimSpace(one.Model.Value), Default: model,
 			Effort: one.ReasoningEffort.Value, Instructions: strings.TrimSpace(one.Instructions.Value)}
 		out = append(out, Attempt{Spec: spec, ID: session.ID(spec.key()[:32]), State: Starting, At: now, next: now.Add(startTime)})
 	}
