@@ -16,10 +16,6 @@ var gitReads = []string{"status", "log", "diff", "show", "blame", "annotate", "s
 var gitChanges = []string{"add", "commit", "checkout", "switch", "restore", "merge", "rebase", "cherry-pick", "revert", "mv", "rm", "init", "clone", "fetch", "pull", "apply", "am",
 	"branch", "tag", "stash", "remote", "config", "worktree", "submodule", "notes", "bisect", "reset", "clean", "gc", "repack", "prune", "sparse-checkout", "format-patch", "archive", "lfs", "reflog", "symbolic-ref", "update-index", "read-tree", "write-tree", "commit-tree", "hash-object", "format-patch"}
 
-// gitHarmless are options before the subcommand that take no value and run no program.
-var gitHarmless = []string{"--no-pager", "-P", "--no-optional-locks", "--no-replace-objects", "--no-lazy-fetch", "--no-advice", "--literal-pathspecs", "--glob-pathspecs",
-	"--noglob-pathspecs", "--icase-pathspecs"}
-
 func gitRule(c command, args []arg) {
 	rest, ok := c.gitOptions(args)
 	if !ok || len(rest) == 0 {
@@ -58,11 +54,11 @@ func (c command) gitOptions(args []arg) (rest []arg, ok bool) {
 		case !a.known:
 			c.add(Unknown, "What git does is only known at run time.")
 			return nil, false
-		case slices.Contains(gitHarmless, a.text):
+		case names.HarmlessGitOption(a.text):
 			args = args[1:]
 		case a.text == "--version" || a.text == "-v" || a.text == "--help" || a.text == "-h":
 			return nil, true // the rest is a topic to explain
-		case a.text == "-c" && len(args) > 1 && args[1].harmlessSetting():
+		case a.text == "-c" && len(args) > 1 && args[1].plain() && names.HarmlessOverride(args[1].text):
 			args = args[2:]
 		case a.text == "-C" && len(args) > 1:
 			if !args[1].plain() {
@@ -77,17 +73,6 @@ func (c command) gitOptions(args []arg) (rest []arg, ok bool) {
 		}
 	}
 	return nil, true
-}
-
-// harmlessSetting reports whether the value of -c only changes names, colours, advice or how paths are printed. Unlike for git config, only
-// the key must be known: no value of these settings names a program.
-func (a arg) harmlessSetting() bool {
-	key, _, _ := strings.Cut(strings.ToLower(a.text), "=")
-	section, name, _ := strings.Cut(key, ".")
-	if !a.plain() || name == "" {
-		return false
-	}
-	return key == "core.quotepath" || slices.Contains([]string{"user", "color", "advice"}, section)
 }
 
 // gitDangers are options and operands that make git run programs or write files.

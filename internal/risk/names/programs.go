@@ -45,3 +45,16 @@ func HarmlessSetting(name string) bool {
 	}
 	return key != "" && slices.Contains([]string{"user", "init", "color", "pull", "push", "fetch", "merge", "rebase", "advice"}, section)
 }
+
+// HarmlessGitOption reports whether an option of git before the subcommand takes no value and runs no program.
+func HarmlessGitOption(name string) bool {
+	return slices.Contains([]string{"--no-pager", "-P", "--no-optional-locks", "--no-replace-objects", "--no-lazy-fetch", "--no-advice", "--literal-pathspecs", "--glob-pathspecs",
+		"--noglob-pathspecs", "--icase-pathspecs"}, name)
+}
+
+// HarmlessOverride reports whether the value of git -c only changes names, colours, advice or how paths are printed.
+func HarmlessOverride(setting string) bool {
+	key, _, _ := strings.Cut(strings.ToLower(setting), "=")
+	section, name, _ := strings.Cut(key, ".")
+	return key == "core.quotepath" || name != "" && slices.Contains([]string{"user", "color", "advice"}, section)
+}
