@@ -293,6 +293,10 @@ export class OpenConversation {
     this.overrides = await routes.override(this.id, { plan_mode });
   }
 
+  async setModel(llm_model: string): Promise<void> {
+    this.overrides = await routes.override(this.id, { llm_model });
+  }
+
   /** attempt runs an action and shows a toast if it fails. */
   async attempt(what: () => Promise<unknown>): Promise<boolean> {
     try {
