@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { points } from "./points";
+import { beforeLastTurn, points } from "./points";
 
 const at = (event_id: number, between_turns = false) => ({
   event_id,
@@ -40,4 +40,21 @@ it("names the files that others changed between turns by the next message", () =
     "Before “Mend it”",
     "After “Write it…”",
   ]);
+});
+
+it("names changes after the last turn, which no message follows", () => {
+  expect(points([at(16), at(17, true)], messages, 0).map((p) => p.name)).toEqual([
+    "Now",
+    "Your changes after “Mend it”",
+    "After “Mend it”",
+  ]);
+});
+
+it.each([
+  [[], 0],
+  [[at(8)], 0],
+  [[at(8), at(16)], 8],
+  [[at(8), at(9, true), at(16), at(17, true)], 9],
+])("finds the point before the last turn: %#", (list, event) => {
+  expect(beforeLastTurn(list)).toBe(event);
 });

@@ -23,6 +23,7 @@ export function points(list: Checkpoint[], messages: Message[], looked: number):
     const next = between && messages.find((m) => m.id > event);
     if (next) return { event, name: t("compare.before", { message: firstLine(next.text, 40) }) };
     const said = messages.findLast((m) => m.id <= event);
+    if (between && said) return { event, name: t("compare.own-after", { message: firstLine(said.text, 40) }) };
     return {
       event,
       name: said ? t("compare.after-message", { message: firstLine(said.text, 40) }) : t("compare.after", { time: time(at) }),
@@ -33,4 +34,10 @@ export function points(list: Checkpoint[], messages: Message[], looked: number):
     out.unshift({ event: looked, name: next ? t("compare.before", { message: firstLine(next.text, 40) }) : `#${looked}` });
   }
   return [{ event: 0, name: t("compare.now") }, ...out];
+}
+
+/** beforeLastTurn returns the point before the last turn that changed files, 0 if there is none. */
+export function beforeLastTurn(list: Checkpoint[]): number {
+  const last = list.findLastIndex((c) => !c.between_turns);
+  return list[last - 1]?.event_id ?? 0;
 }
