@@ -42,7 +42,8 @@ export async function takeRestoreBack(conversation: OpenConversation, redo: bool
   });
 }
 
-/** asking restores, first as own says. If the user changed some of the files too, it asks what to do with them; undefined if the user cancels. */
+/** asking restores, first as own says. If the user changed some of the files too, it asks what to do with
+ * them; undefined if the user cancels. */
 async function asking<T>(
   conversation: OpenConversation,
   restore: (own: routes.Own) => Promise<T>,

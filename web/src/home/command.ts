@@ -35,7 +35,8 @@ export function readTask(task: Task): Reading {
   return { start: { ...task, text: args, ...(name === "plan" ? { plan: true } : {}) } };
 }
 
-/** runFirst runs a command in a new conversation. What the text has after the command, such as paths of files, becomes part of the arguments. */
+/** runFirst runs a command in a new conversation. What the text has after the command, such as paths of
+ * files, becomes part of the arguments. */
 export async function runFirst(id: string, { name }: { name: string }, images: string[], text: string): Promise<void> {
   const names = (await routes.commands(id)).map((c) => c.name);
   if (!names.includes(name)) throw new UnknownCommand(name, nearest(name, [...first, ...later, ...names]));

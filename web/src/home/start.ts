@@ -50,7 +50,8 @@ export async function start(task: Task, withFiles: (text: string, paths: string[
 
 const overridden = (task: Task) => task.model !== "" || task.budget !== null || !!task.plan;
 
-/** prepare creates a conversation with its files, model, budget and plan mode. It returns the ID and the text of the task, and does not send it. */
+/** prepare creates a conversation with its files, model, budget and plan mode. It returns the ID and the
+ * text of the task, and does not send it. */
 export async function prepare(task: Task, withFiles: (text: string, paths: string[]) => string): Promise<{ id: string; text: string }> {
   const files = task.attachments.filter((a) => !a.image);
   const id = await create(bodyOf(task));
