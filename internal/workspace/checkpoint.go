@@ -162,8 +162,8 @@ func (k *Keeper) save(ctx context.Context, st session.State, m origin.Moment) (i
 	k.mu.Unlock()
 	at.Looked = k.looked.Last(st.ID)
 	e := m.Of(st, c, at)
-	if m.Look { // a request that only reads appends no event
-		return c.Number, k.looked.Note(st.ID, c.Number, e)
+	if m.Look && e.BetweenTurns { // a request that only reads appends no event, unless the end of a turn is not recorded yet
+		return k.looked.Note(st.ID, c.Number), nil
 	}
 	e.Checkpoint, e.Files, e.Changed, e.LeftOut, e.Bytes = c.Number, c.Files, c.Changed, c.LeftOut, c.Bytes
 	_, err = k.Sessions.Update(ctx, st.ID, func(s session.State) ([]session.Payload, error) { return s.Checkpointed(e) })

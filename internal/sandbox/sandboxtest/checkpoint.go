@@ -203,7 +203,7 @@ func ownChanges(t *testing.T, o Options) {
 	}
 	b.ok(t, "echo 0 > agents; echo 0 > mine; echo 0 > both; mkdir -p r/.git/refs r/.git/objects; echo 0 > r/.git/HEAD; echo 0 > r/.git/refs/main")
 	start := take(t, c, b.handle)
-	b.ok(t, "echo 1 > agents; echo 1 > both; mkdir new; echo 1 > new/agents; echo 1 > r/.git/index")
+	b.ok(t, "echo 1 > agents; echo 1 > both; mkdir new; echo 1 > new/agents; echo 1 > r/.git/FETCH_HEAD")
 	one := take(t, c, b.handle)
 	if one.Previous != start.Number || one.Verified.IsZero() {
 		t.Errorf("%+v after %+v", one, start)

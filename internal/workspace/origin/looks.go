@@ -16,10 +16,8 @@ func (l *Looks) Last(id session.ID) int {
 	return last
 }
 
-// Note remembers a checkpoint. e says whose changes it has. It returns nil.
-func (l *Looks) Note(id session.ID, number int, e session.Checkpointed) error {
-	if e.BetweenTurns {
-		l.byID.Store(id, number)
-	}
-	return nil
+// Note remembers a checkpoint that has only changes that are not the agent's. It returns its number.
+func (l *Looks) Note(id session.ID, number int) int {
+	l.byID.Store(id, number)
+	return number
 }
