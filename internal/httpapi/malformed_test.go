@@ -7,12 +7,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"deckhand/api"
 	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/session"
 )
 
 // canary stands where a secret might stand. No answer repeats it.
@@ -198,6 +200,9 @@ func (r *rig) everything() string {
 		rec, err := r.stored.LoadSettings(r.t.Context(), user)
 		fmt.Fprintf(&b, "settings of %s: %d %s %v\n", user, rec.Version, rec.Body, err)
 		for _, row := range r.rows(user) {
+			// The checkpoint of an earlier request may come at any time. All other events count.
+			others := slices.DeleteFunc(r.events(string(row.ID)), func(p session.Payload) bool { _, is := p.(session.Checkpointed); return is })
+			row.Last, row.UpdatedAt = int64(len(others)), time.Time{}
 			fmt.Fprintf(&b, "conversation %+v\n", row)
 		}
 	}
