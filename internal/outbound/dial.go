@@ -19,7 +19,7 @@ const (
 	maxRedirects     = 10
 	maxHeaderBytes   = 1 << 20
 	idleTimeout      = 90 * time.Second
-	idleConnsPerHost = 16
+	idleConnsPerHost = 128
 )
 
 // NewTransport is an HTTP transport that dials under the policy. It ignores proxies named in the environment: a proxy
@@ -43,7 +43,7 @@ func newTransport(p Policy, resolver *net.Resolver) *http.Transport {
 		TLSHandshakeTimeout:    dialTimeout,
 		ExpectContinueTimeout:  time.Second,
 		IdleConnTimeout:        idleTimeout,
-		MaxIdleConns:           256,
+		MaxIdleConns:           512,
 		MaxIdleConnsPerHost:    idleConnsPerHost,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 	}

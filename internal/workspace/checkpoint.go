@@ -67,12 +67,9 @@ func (k *Keeper) SameFolder(ctx context.Context, a, b session.State) (bool, erro
 
 // turnChanged makes a checkpoint when the agent stops or waits, and one before it goes on if others may have changed files since. It never blocks.
 func (k *Keeper) turnChanged(row session.Row) {
-	if row.Deleted {
-		return
-	}
 	k.mu.Lock()
 	p := k.places[row.ID]
-	if p == nil {
+	if p == nil || row.Deleted {
 		k.mu.Unlock()
 		return
 	}
@@ -89,12 +86,12 @@ func (k *Keeper) turnChanged(row session.Row) {
 	due = due && p.box != nil && s.done == nil
 	k.mu.Unlock()
 	if due {
-		k.checkpointNow(p, m)
+		k.checkpointNow(p, m, row.Last)
 	}
 }
 
-// checkpointNow makes a checkpoint in the background.
-func (k *Keeper) checkpointNow(p *place, m origin.Moment) {
+// checkpointNow makes a checkpoint in the background. The session has at least the events up to last.
+func (k *Keeper) checkpointNow(p *place, m origin.Moment, last int64) {
 	if _, ok := k.Driver.(sandbox.Checkpointer); !ok {
 		return
 	}
@@ -104,11 +101,11 @@ func (k *Keeper) checkpointNow(p *place, m origin.Moment) {
 		return
 	}
 	p.saved.used, p.saved.passed, p.saved.done = false, false, make(chan struct{})
-	k.tasks.Go(func() { k.checkpoint(p, m) })
+	k.tasks.Go(func() { k.checkpoint(p, m, last) })
 }
 
 // checkpoint makes one checkpoint, unless it is left to the end of the turn.
-func (k *Keeper) checkpoint(p *place, m origin.Moment) {
+func (k *Keeper) checkpoint(p *place, m origin.Moment, last int64) {
 	due, err := true, error(nil)
 	defer func() {
 		k.mu.Lock()
@@ -126,7 +123,10 @@ func (k *Keeper) checkpoint(p *place, m origin.Moment) {
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, saveTime)
 	defer cancel()
-	st, err := k.Sessions.Load(ctx, p.id)
+	st, ok := k.Sessions.Known(ctx, p.id) // usually: this process has just changed it
+	if !ok || st.Last < last {
+		st, err = k.Sessions.Load(ctx, p.id)
+	}
 	if err != nil || st.Deleted {
 		return
 	}

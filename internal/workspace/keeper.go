@@ -300,7 +300,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	if err := k.record(ctx, st, was, now); err != nil {
 		return nil, err
 	}
-	k.checkpointNow(p, origin.Moment{Start: first})
+	k.checkpointNow(p, origin.Moment{Start: first}, st.Last)
 	return box, nil
 }
 

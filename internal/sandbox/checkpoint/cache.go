@@ -1,7 +1,7 @@
 package checkpoint
 
 import (
-	"slices"
+	"container/list"
 	"sync"
 	"sync/atomic"
 
@@ -21,6 +21,7 @@ type cache struct {
 	// leftOut is the number of files that the last full scan could not store.
 	leftOut int
 	size    atomic.Int64 // entries
+	watched atomic.Bool
 }
 
 func (c *cache) set(number int, st record.State, parent, chain int, blobs map[[32]byte]record.Blob) {
@@ -34,6 +35,7 @@ func (c *cache) set(number int, st record.State, parent, chain int, blobs map[[3
 func (c *cache) drop() {
 	c.watch.Close()
 	c.watch = nil
+	c.watched.Store(false)
 	c.number, c.state, c.chain, c.blobs = 0, nil, 0, nil
 	c.size.Store(0)
 }
@@ -49,46 +51,69 @@ func (s *Store) newest(n int) (record.State, int, map[[32]byte]record.Blob, erro
 	return st, chain, nil, err
 }
 
-// Limits on what is kept in memory for all stores.
+// Limits on what is kept in memory for all stores. The kernel allows a user about 128 watchers, of which others need some.
 const (
-	maxStores  = 64
-	maxEntries = 400_000
+	maxStores   = 512
+	maxEntries  = 400_000
+	maxWatchers = 64
 )
 
 // Stores caches the most recently used stores.
 type Stores struct {
 	mu    sync.Mutex
-	known []*Store // the most recently used one is last
+	known map[string]*list.Element
+	order list.List // of *Store, the most recently used one first
 }
 
 // Of returns the store in a folder, with its cache.
 func (s *Stores) Of(dir string) *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found *Store
-	var size int64
-	s.known = slices.DeleteFunc(s.known, func(k *Store) bool {
-		if k.dir == dir {
-			found = k
-			return true
-		}
-		size += k.cache.size.Load()
-		return false
-	})
-	if found == nil {
-		found = Open(dir)
+	if e := s.known[dir]; e != nil {
+		s.order.MoveToFront(e)
+		s.limit()
+		return e.Value.(*Store)
 	}
-	for len(s.known) > 0 && (len(s.known) >= maxStores || size > maxEntries) {
-		size -= s.known[0].cache.size.Load()
-		s.known = s.known[1:]
+	if s.known == nil {
+		s.known = map[string]*list.Element{}
 	}
-	s.known = append(s.known, found)
+	found := Open(dir)
+	s.known[dir] = s.order.PushFront(found)
+	s.limit()
 	return found
 }
+
+// limit drops the least recently used stores. It is called with mu held.
+func (s *Stores) limit() {
+	var stores, watchers int
+	var entries int64
+	for e := s.order.Front(); e != nil; {
+		k, next := e.Value.(*Store), e.Next()
+		stores++
+		entries += k.cache.size.Load()
+		if k.cache.watched.Load() {
+			watchers++
+		}
+		if stores > 1 && (stores > maxStores || entries > maxEntries || watchers > maxWatchers) {
+			s.drop(e)
+			stores--
+			entries -= k.cache.size.Load()
+			if k.cache.watched.Load() {
+				watchers--
+			}
+		}
+		e = next
+	}
+}
+
+// drop is called with mu held.
+func (s *Stores) drop(e *list.Element) { delete(s.known, s.order.Remove(e).(*Store).dir) }
 
 // Forget drops the cache of a store whose folder is removed.
 func (s *Stores) Forget(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known = slices.DeleteFunc(s.known, func(k *Store) bool { return k.dir == dir })
+	if e := s.known[dir]; e != nil {
+		s.drop(e)
+	}
 }

@@ -21,6 +21,9 @@ import (
 // for files has a coarse resolution.
 const racyTime = 20 * time.Millisecond
 
+// maxUnwatched is the number of files up to which a workspace is scanned each time: that costs as little as asking a watcher.
+const maxUnwatched = 32
+
 // scanner reads the state of a workspace.
 type scanner struct {
 	ctx   context.Context
@@ -68,7 +71,10 @@ func (s *scanner) scan() error {
 		s.found, s.start = make(record.State, len(s.known)), time.Now().UnixNano()
 		s.bytes, s.leftOut, s.reread, s.prefix, s.prefixs, s.ignores = 0, 0, 0, "", nil, nil
 		s.watch.Close()
-		s.watch, s.linked = watch.New(), map[string]bool{}
+		s.watch, s.linked = nil, map[string]bool{}
+		if len(s.known) > maxUnwatched {
+			s.watch = watch.New()
+		}
 		s.observe(root)
 		s.enterRepository(root)
 		err = tree.Walk(root, tree.Visitor{File: s.file, Enter: s.enter, Leave: s.leave, Skip: s.skip})

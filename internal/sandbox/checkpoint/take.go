@@ -156,6 +156,7 @@ func (s *Store) scan(sc *scanner, whole bool) (looked map[string]bool, err error
 	}
 	s.cache.watch.Close()
 	s.cache.watch, s.cache.linked = sc.watch, sc.linked
+	s.cache.watched.Store(sc.watch != nil)
 	return nil, nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/cgroup"
+	"deckhand/internal/sandbox/local/memo"
 )
 
 // Files in a sandbox's directory beside its folders.
@@ -45,14 +46,12 @@ type meta struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
+var metas = memo.Files[meta]{Decode: func(b []byte) (m meta, err error) { return m, json.Unmarshal(b, &m) }}
+
 // readMeta reads what is remembered. If the machine went down before that was
 // safe on disk, the owner of the workspace still says which users are taken.
 func readMeta(dir string) (meta, error) {
-	var m meta
-	body, err := os.ReadFile(filepath.Join(dir, metaName))
-	if err == nil {
-		err = json.Unmarshal(body, &m)
-	}
+	m, err := metas.Read(filepath.Join(dir, metaName))
 	if err == nil {
 		return m, nil
 	}

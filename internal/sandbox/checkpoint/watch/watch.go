@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -58,6 +59,9 @@ func (w *Watcher) Close() {
 	}
 }
 
+// buffers are for events, of which there are none most of the time.
+var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
 // Touched returns the paths that were touched since the last call. It reports false if the whole workspace has to
 // be scanned: there were too many events, or one for a folder or a file that decides which folders are ignored.
 func (w *Watcher) Touched() (paths map[string]bool, ok bool) {
@@ -68,7 +72,8 @@ func (w *Watcher) Touched() (paths map[string]bool, ok bool) {
 		return nil, false
 	}
 	paths = map[string]bool{}
-	buf := make([]byte, 64<<10)
+	buf := buffers.Get().(*[64 << 10]byte)[:]
+	defer func() { buffers.Put((*[64 << 10]byte)(buf)) }()
 	for {
 		n, err := unix.Read(int(w.f.Fd()), buf)
 		if errors.Is(err, unix.EINTR) {
