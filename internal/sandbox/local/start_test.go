@@ -20,6 +20,31 @@ import (
 	"deckhand/internal/soak"
 )
 
+// The runner may be woken late, programs in the sandbox may not.
+func TestTimerSlack(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t)
+	s, h := start(t, d, sandbox.Spec{ID: "slack"})
+	if got := sh(t, s, "cat /proc/self/timerslack_ns"); got != "50000" {
+		t.Errorf("a program has a slack of %s ns", got)
+	}
+	dir, err := d.path(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := readMeta(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", m.PID))
+	if errors.Is(err, fs.ErrPermission) {
+		t.Skip("reading the slack of another process needs root")
+	}
+	if err != nil || strings.TrimSpace(string(got)) != "1000000" {
+		t.Errorf("the runner has a slack of %s ns, %v", got, err)
+	}
+}
+
 func TestLife(t *testing.T) {
 	d := newDriver(t)
 	s, h := start(t, d, sandbox.Spec{ID: "life"})
