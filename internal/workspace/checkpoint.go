@@ -7,6 +7,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace/gate"
 	"deckhand/internal/workspace/origin"
 )
 
@@ -32,8 +33,8 @@ const (
 type saving struct {
 	// used is true if the sandbox was used since the last checkpoint was begun.
 	used bool
-	// done is closed when the checkpoint that is being made is there; nil if there is none.
-	done chan struct{}
+	// gate is held while a checkpoint is being made or files are being restored. It has its own lock.
+	gate gate.Gate
 	// off is true if the workspace is too large.
 	off bool
 	// passed is true if a command did not wait for the checkpoint that is being made.
@@ -83,7 +84,7 @@ func (k *Keeper) turnChanged(row session.Row) {
 		s.quiet = !s.used // a call that runs uses the sandbox
 	}
 	s.begins, s.paused, s.waits = works && !waits, row.Agent == session.AgentPaused, waits
-	due = due && p.box != nil && s.done == nil
+	due = due && p.box != nil && !s.gate.Busy()
 	k.mu.Unlock()
 	if due {
 		k.checkpointNow(p, m, row.Last)
@@ -97,11 +98,18 @@ func (k *Keeper) checkpointNow(p *place, m origin.Moment, last int64) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closed || p.saved.off || p.saved.done != nil {
+	if k.closed || p.saved.off {
 		return
 	}
-	p.saved.used, p.saved.passed, p.saved.done = false, false, make(chan struct{})
-	k.tasks.Go(func() { k.checkpoint(p, m, last) })
+	leave, ok := p.saved.gate.Try()
+	if !ok {
+		return
+	}
+	p.saved.used, p.saved.passed = false, false
+	k.tasks.Go(func() {
+		defer leave()
+		k.checkpoint(p, m, last)
+	})
 }
 
 // checkpoint makes one checkpoint, unless it is left to the end of the turn.
@@ -110,8 +118,6 @@ func (k *Keeper) checkpoint(p *place, m origin.Moment, last int64) {
 	defer func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		close(p.saved.done)
-		p.saved.done = nil
 		p.saved.used = p.saved.used || !due || err != nil && !errors.Is(err, sandbox.ErrTooBig)
 		p.saved.off = errors.Is(err, sandbox.ErrTooBig)
 	}()
@@ -177,28 +183,12 @@ func (k *Keeper) awaitCheckpoint(ctx context.Context, p *place) error {
 	k.mu.Unlock()
 	wait, cancel := context.WithTimeout(ctx, maxSaveWait)
 	defer cancel()
-	if k.settled(wait, p) != nil {
+	if p.saved.gate.Wait(wait) != nil {
 		k.mu.Lock()
-		p.saved.passed = p.saved.done != nil
+		p.saved.passed = p.saved.gate.Busy()
 		k.mu.Unlock()
 	}
 	return ctx.Err()
-}
-
-// settled waits until a checkpoint that is being made is recorded.
-func (k *Keeper) settled(ctx context.Context, p *place) error {
-	k.mu.Lock()
-	done := p.saved.done
-	k.mu.Unlock()
-	if done == nil {
-		return nil
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // checkpointBytes returns the size of the checkpoints of a workspace.

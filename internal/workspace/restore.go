@@ -54,9 +54,12 @@ func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 		return err
 	}
 	defer leave()
-	if err := k.settled(ctx, p); err != nil {
+	// A checkpoint between the restore and its event would have the restored files as changes of the agent.
+	open, err := p.saved.gate.Enter(ctx)
+	if err != nil {
 		return err
 	}
+	defer open()
 	if err := r.May(ctx); err != nil {
 		return err
 	}
