@@ -74,7 +74,7 @@ func (b *box) saidAny(id string, texts ...string) (found string) {
 	return found
 }
 
-// overshoot is how far above its limit a sandbox may get, as docs/operating.md says.
+// overshoot is how far above its limit a sandbox may get, as docs/troubleshooting.md says.
 const overshoot = 64 << 20
 
 // writeRate is what a sandbox may write in a second while the server waits for a processor.

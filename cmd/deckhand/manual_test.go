@@ -16,6 +16,7 @@ import (
 
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/sandbox/docker/dockertest"
+	"deckhand/internal/sandbox/sandboxtest"
 )
 
 // shellBlock is a block of commands in a page.
@@ -29,14 +30,14 @@ type shellBlock struct {
 
 var (
 	fenceLine   = regexp.MustCompile("^( *)```([a-z]*)$")
-	notRunLine  = regexp.MustCompile(`^<!-- not run: (\S.*) -->$`)
-	prepareLine = regexp.MustCompile(`^<!-- prepare: (\S.*) -->$`)
+	notRunLine  = regexp.MustCompile(`^ *<!-- not run: (\S.*) -->$`)
+	prepareLine = regexp.MustCompile(`^ *<!-- prepare: (\S.*) -->$`)
 )
 
 // shellBlocks finds the blocks of a page, and faults of the form that would leave one out.
 func shellBlocks(page string) (blocks []shellBlock, faults []string) {
 	var open *shellBlock
-	var indent, above, before string
+	var indent, above, before, last string
 	for i, line := range strings.Split(page, "\n") {
 		m := fenceLine.FindStringSubmatch(line)
 		switch {
@@ -58,12 +59,13 @@ func shellBlocks(page string) (blocks []shellBlock, faults []string) {
 			}
 		case prepareLine.MatchString(line):
 			before = prepareLine.FindStringSubmatch(line)[1]
-		case strings.HasPrefix(line, "    ") && strings.TrimSpace(above) == "":
+		case strings.HasPrefix(line, "    ") && strings.TrimSpace(line) != "" && strings.TrimSpace(last) == "":
 			faults = append(faults, fmt.Sprintf("line %d: an indented block is not run; use ```sh", i+1))
 		}
 		if open == nil && strings.TrimSpace(line) != "" && m == nil {
 			above = line
 		}
+		last = line
 	}
 	return blocks, faults
 }
@@ -110,11 +112,13 @@ func printed(got, want string) bool {
 // started with the flags of the page, and ended when it listens.
 const wrapper = `#!/bin/bash
 export ` + asProgram + `=1
+if [ "${1:-}" = config ]; then unset DECKHAND_ADDR DECKHAND_SANDBOX DECKHAND_RUNNER DECKHAND_TITLES; fi # which are the test's own
 [ "${1:-}" = serve ] || exec "$PROGRAM" "$@"
 shift
 dir=$(mktemp -d)
 mkfifo "$dir/out"
-"$PROGRAM" serve "$@" --addr 127.0.0.1:0 --data-dir "$dir/data" 2>"$dir/log" >"$dir/out" &
+[[ " $* " == *" --data-dir "* ]] || set -- "$@" --data-dir "$dir/data"
+"$PROGRAM" serve "$@" --addr 127.0.0.1:0 2>"$dir/log" >"$dir/out" &
 exec 3<"$dir/out"
 up=
 while read -r line <&3; do
@@ -124,6 +128,12 @@ done
 kill -TERM $!
 wait $!
 [ -n "$up" ] || { cat "$dir/log"; exit 1; }
+`
+
+// fetcher is curl as blocks call it: a response with an error is one of the block, unless it shows the status itself.
+const fetcher = `#!/bin/bash
+[[ " $* " == *" -w "* ]] || set -- --fail-with-body "$@"
+PATH=${PATH#*:} exec curl "$@"
 `
 
 // documents are the pages with commands for people.
@@ -191,14 +201,16 @@ func runSteps(t *testing.T, page string, steps []step) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(bin, "deckhand"), []byte(wrapper), 0o755); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"deckhand": wrapper, "curl": fetcher} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	program, err := filepath.Abs(programFile())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := serve(t, data, "--sandbox", "local")
+	b := serve(t, data, withSandbox(t, "local")...)
 	t.Cleanup((&person{box: b}).dropAll)
 	b.demo("scripted/demo")
 	address := strings.TrimPrefix(b.base, "http://")
@@ -225,7 +237,7 @@ func runSteps(t *testing.T, page string, steps []step) {
 	cmd := exec.CommandContext(ctx, "bash", "-c", script.String())
 	cmd.Dir = work
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_DATA_HOME=", "PATH="+bin+":"+os.Getenv("PATH"), "PROGRAM="+program, "BASE="+b.base, "KEY="+b.key,
-		"DECKHAND_SANDBOX=local", "DECKHAND_MODEL=scripted/demo", "TERM=dumb", "NO_COLOR=1",
+		"DECKHAND_ADDR="+address, "DECKHAND_SANDBOX=local", "DECKHAND_RUNNER="+sandboxtest.Runner(t), "DECKHAND_MODEL=scripted/demo", "TERM=dumb", "NO_COLOR=1",
 		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.org", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.org")
 	if strings.Contains(page, "$ID") && !strings.Contains(page, "ID=$(") {
 		id := b.create("$ git init -q . && echo ahoy > log.txt")
@@ -270,4 +282,30 @@ func TestShellBlocks(t *testing.T) {
 	if !printed("id: 4f\nname: a b\n", "id: …\nname: a b\n") || printed("id: 4f\nname: b\n", "id: …\nname: a\n") {
 		t.Error("stated output is not compared")
 	}
+}
+
+// The program of the page on the Go client runs as it stands there.
+func TestGoClientPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/go-client.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?s)```go\n(.*?)```").FindSubmatch(page)
+	if m == nil {
+		t.Fatal("the page has no program")
+	}
+	b := serve(t, "")
+	b.demo("scripted/demo")
+	file := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(file, m[1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "run", file)
+	cmd.Env = append(os.Environ(), "BASE="+b.base, "KEY="+b.key)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	holds(t, string(out), "1 created\n", " user_said\n", " turn_ended\n")
 }

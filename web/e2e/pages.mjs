@@ -117,7 +117,7 @@ for (const section of sections) {
   };
 }
 
-for (const chapter of ["", "readme", "operating"]) {
+for (const chapter of ["", "readme", "connect"]) {
   plays[`manual ${chapter || "index"}`] = async () => {
     const there = await enter("admin");
     await there.page.goto(`manual/${chapter}`);
@@ -157,7 +157,7 @@ plays["manual, search"] = async () => {
   await page.keyboard.type("backup restore");
   await page.getByRole("heading", { name: "results" }).waitFor();
   await page.keyboard.press("Enter");
-  await page.waitForURL("**/manual/operating#backup-and-restore");
+  await page.waitForURL("**/manual/backup");
   await clean(there);
 };
 

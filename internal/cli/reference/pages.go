@@ -15,11 +15,11 @@ func Markdown(app *kong.Node) string {
 Every command with its flags. This page is generated from the program; do not edit it.
 
 A flag can also be set by its environment variable, or by a key of the same name in the
-[config file](operating.md) (` + "`--config`, `DECKHAND_CONFIG`" + `). A flag takes precedence over the environment, and the environment over
+[config file](configure.md) (` + "`--config`, `DECKHAND_CONFIG`" + `). A flag takes precedence over the environment, and the environment over
 the file.
 `)
 	for _, c := range commandsOf(app) {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s%s\n```\n\n| Flag | Environment | Meaning |\n|---|---|---|\n", c.name, cell(c.help), c.name, c.usage)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```text\n%s%s\n```\n\n| Flag | Environment | Meaning |\n|---|---|---|\n", c.name, cell(c.help), c.name, c.usage)
 		for _, f := range c.flags {
 			env := ""
 			if f.env != "" {

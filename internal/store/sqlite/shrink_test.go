@@ -74,7 +74,7 @@ func TestDeletedConversationsFreeDiskSpace(t *testing.T) {
 	}
 }
 
-// A file from before keeps its size, and becomes smaller after the command that operating.md names.
+// A file from before keeps its size, and becomes smaller after the command that docs/backup.md names.
 func TestOldFilesCanBeShrunk(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/old.db"
@@ -91,11 +91,11 @@ func TestOldFilesCanBeShrunk(t *testing.T) {
 		t.Errorf("it has %d bytes, though nothing could free them", after)
 	}
 	must(t, db.Close())
-	command, err := os.ReadFile("../../../docs/operating.md")
+	command, err := os.ReadFile("../../../docs/backup.md")
 	must(t, err)
 	const vacuum = "PRAGMA auto_vacuum = INCREMENTAL; VACUUM"
 	if !bytes.Contains(command, []byte(vacuum)) {
-		t.Error("operating.md does not name the command")
+		t.Error("docs/backup.md does not name the command")
 	}
 	c, err = connect(t.Context(), dsn(path, nil))
 	must(t, err)

@@ -96,7 +96,7 @@ func (db *DB) Tend(ctx context.Context, before time.Time) error {
 }
 
 // shrink gives unused pages back to the disk, as after conversations were deleted. A file from
-// before this was possible stays as large as it is: see operating.md.
+// before this was possible stays as large as it is: see docs/backup.md.
 func (db *DB) shrink(ctx context.Context, rests int) error {
 	for {
 		begin := time.Now()
