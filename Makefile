@@ -80,6 +80,10 @@ setup:
 	@scripts/need fish fish || test "$${CI:-}" != true
 	@scripts/need dash dash || test "$${CI:-}" != true
 	@scripts/need nginx nginx-light || test "$${CI:-}" != true
+	@scripts/need caddy caddy || test "$${CI:-}" != true
+	@scripts/need sqlite3 sqlite3 || test "$${CI:-}" != true
+	@scripts/need jq jq || test "$${CI:-}" != true
+	@scripts/need openssl openssl || test "$${CI:-}" != true
 	@scripts/need pgrep procps || test "$${CI:-}" != true
 	@scripts/need chromium chromium fonts-dejavu-core || test "$${CI:-}" != true
 	@scripts/need chromium-headless-shell chromium-headless-shell || true

@@ -117,7 +117,7 @@ func TestPageBelowAPathInABrowser(t *testing.T) {
 	front, behind := freeAddress(t), freeAddress(t)
 	base := "http://" + front + "/deckhand"
 	b := serve(t, "", "--addr", behind, "--public-url", base)
-	startNginx(t, front, behind, nginxBlocks(t)[4], "")
+	startNginx(t, front, behind, proxyBlocks(t, "nginx", 6)[4], "")
 	b.demo("scripted/demo")
 	id := b.create("hello")
 	b.follow(id, 0, agentIs("awaiting_user_input"))

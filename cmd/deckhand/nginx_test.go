@@ -34,20 +34,20 @@ func socketModules(t *testing.T) string {
 	return npmtest.Install(t, "socket.io-client-4.8.1", "socket.io-client@4.8.1")
 }
 
-// nginxBlocks are the examples in the documentation, in their order: what is run
+// proxyBlocks are the examples in the documentation, in their order: what is run
 // here is what people copy.
-func nginxBlocks(t *testing.T) []string {
+func proxyBlocks(t *testing.T, lang string, want int) []string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reverse-proxy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, m := range regexp.MustCompile("(?s)```nginx\n(.*?)```").FindAllSubmatch(page, -1) {
+	for _, m := range regexp.MustCompile("(?s)```"+lang+"\n(.*?)```").FindAllSubmatch(page, -1) {
 		out = append(out, string(m[1]))
 	}
-	if len(out) != 6 {
-		t.Fatalf("the page has %d examples", len(out))
+	if len(out) != want {
+		t.Fatalf("the page has %d examples in %s", len(out), lang)
 	}
 	return out
 }
@@ -77,7 +77,7 @@ func startNginx(t *testing.T, address, behind, example, key string) {
 		program = "/usr/sbin/nginx"
 	}
 	dir := t.TempDir()
-	blocks := nginxBlocks(t)
+	blocks := proxyBlocks(t, "nginx", 6)
 	if !strings.Contains(example, "listen") {
 		example = "server {\nlisten 443 ssl;\n" + example + "}\n"
 	}
@@ -93,7 +93,13 @@ func startNginx(t *testing.T, address, behind, example, key string) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(program, "-p", dir, "-c", filepath.Join(dir, "nginx.conf"), "-e", "stderr")
+	// It says so after it has bound its sockets.
+	runProxy(t, exec.Command(program, "-p", dir, "-c", filepath.Join(dir, "nginx.conf"), "-e", "stderr"), regexp.MustCompile(`\[notice\].*nginx/`))
+}
+
+// runProxy runs a proxy until the test ends. It listens when it prints what matches up.
+func runProxy(t *testing.T, cmd *exec.Cmd, up *regexp.Regexp) *syncBuffer {
+	t.Helper()
 	words, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -101,16 +107,16 @@ func startNginx(t *testing.T, address, behind, example, key string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	up, gone := make(chan struct{}), make(chan struct{})
+	listens, gone := make(chan struct{}), make(chan struct{})
 	said := &syncBuffer{}
 	go func() {
 		defer close(gone)
 		listening := false
 		for lines := bufio.NewScanner(words); lines.Scan(); {
 			fmt.Fprintln(said, lines.Text())
-			if !listening && strings.Contains(lines.Text(), "[notice]") && strings.Contains(lines.Text(), "nginx/") { // it says so after it has bound its sockets
+			if !listening && up.MatchString(lines.Text()) {
 				listening = true
-				close(up)
+				close(listens)
 			}
 		}
 	}()
@@ -119,14 +125,15 @@ func startNginx(t *testing.T, address, behind, example, key string) {
 		<-gone
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("nginx said: %s", said)
+			t.Logf("%s said: %s", filepath.Base(cmd.Path), said)
 		}
 	})
 	select {
-	case <-up:
+	case <-listens:
 	case <-gone:
-		t.Fatalf("nginx did not start: %s", said)
+		t.Fatalf("%s did not start: %s", filepath.Base(cmd.Path), said)
 	}
+	return said
 }
 
 // A real nginx in front, at the root and below a path, whose path it takes away
@@ -136,7 +143,7 @@ func TestBehindNginx(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: a real proxy is left out of the short round")
 	}
-	blocks := nginxBlocks(t)
+	blocks := proxyBlocks(t, "nginx", 6)
 	for _, c := range []struct {
 		name, example, path string
 		keyed               bool // the proxy adds the key

@@ -149,15 +149,28 @@ plays["manual, every page"] = async () => {
   await clean(there);
 };
 
+/** What people search for, and the place that is listed first. */
+const bestPlace = {
+  systemd: "install#packages-and-systemd",
+  "docker compose": "install#docker-compose",
+  bedrock: "connect#amazon-bedrock",
+  openrouter: "connect#openrouter",
+  backup: "backup",
+  upgrade: "upgrade",
+  "disk full": "troubleshooting#the-disk-is-full",
+};
+
 plays["manual, search"] = async () => {
   const there = await enter("admin");
   const { page } = there;
-  await page.goto("manual/terminal");
-  await page.keyboard.press("/");
-  await page.keyboard.type("backup restore");
-  await page.getByRole("heading", { name: "results" }).waitFor();
-  await page.keyboard.press("Enter");
-  await page.waitForURL("**/manual/backup");
+  for (const [words, place] of Object.entries(bestPlace)) {
+    await page.goto("manual/terminal");
+    await page.keyboard.press("/");
+    await page.keyboard.type(words);
+    await page.getByRole("heading", { name: "result" }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`**/manual/${place}`);
+  }
   await clean(there);
 };
 

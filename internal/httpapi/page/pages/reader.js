@@ -86,15 +86,18 @@ function search(input) {
   });
 }
 
-/** worth is how well a piece fits; 0 if a word is missing. */
+/** worth is how well a piece fits; 0 if a word is missing. Words in its heading and words in a row count most, then how often they occur.
+    The beginning of a page has the title as its heading. */
 function worth({ title, heading, text }, asked) {
-  const [above, head, body] = [title, heading, text].map((t) => t.toLowerCase());
+  const [above, head, body] = [title, heading || title, text].map((t) => t.toLowerCase());
   let sum = 0;
   for (const word of asked) {
-    const here = (head.includes(word) ? 6 : 0) + (above.includes(word) ? 3 : 0) + (body.includes(word) ? 1 : 0);
+    const here = (head.includes(word) ? 6 : 0) + (above.includes(word) ? 3 : 0) + Math.min(body.split(word).length - 1, 5) / 2;
     if (here === 0) return 0;
     sum += here;
   }
+  const row = asked.join(" ");
+  if (asked.length > 1 && [above, head, body].some((t) => t.includes(row))) sum += 4;
   return sum;
 }
 
