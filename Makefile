@@ -217,7 +217,7 @@ openapi: ## write the golden OpenAPI document anew, after a wanted change of the
 flags: build ## regenerate docs/flags.md after a command or flag has changed
 	@bin/deckhand reference markdown > docs/flags.md
 
-dist: build ## release files in bin/dist: archives, packages, container images, install.sh, checksums
+dist: web ## release files in bin/dist: archives, packages, container images, install.sh, checksums
 	$(call say,dist)
 	@rm -rf bin/dist && scripts/dist bin/dist $(ARGS)
 

@@ -188,7 +188,7 @@ func (f *localFlags) settings(ctx context.Context, cat *catalogue.Catalogue, red
 	if f.askRisky {
 		chosen.AskWhenRisky()
 	}
-	if f.Folder != "" { // an image does not contain the folder
+	if d, _ := drivers.Find(f.Sandbox); f.Folder != "" && !d.Images {
 		chosen.ClearImage()
 	}
 	known := provider.Models{Connector: connect.Connector{Catalogue: cat}, Silent: f.Silent}

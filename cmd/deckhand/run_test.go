@@ -207,7 +207,6 @@ func TestRunExitCodes(t *testing.T) {
 		"no calls at all":   {nil, []string{"go", "--max-iterations", "0"}, cli.ExitUsage, "from 1 to"},
 		"an unknown flag":   {nil, []string{"go", "--fly"}, cli.ExitUsage, "--fly"},
 		"not an image":      {nil, []string{"go", "--image", os.Args[0]}, cli.ExitUsage, "is not an image"},
-		"containers":        {nil, []string{"go", "--sandbox", "docker"}, cli.ExitUsage, "cannot use a folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

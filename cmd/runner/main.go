@@ -5,10 +5,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"os"
@@ -26,6 +28,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/launcher"
+	"deckhand/internal/sandbox/rpc"
 	"deckhand/internal/sandbox/runner"
 	"deckhand/internal/sandbox/runner/checkpoints"
 	"deckhand/internal/sandbox/runner/confine"
@@ -131,6 +134,7 @@ func serve(args []string) error {
 	workspace := f.String("workspace", sandbox.Workspace, "folder that commands begin in")
 	network := f.String("network", "proxied", "proxied or isolated")
 	kept := f.String("checkpoints", "", "folder for checkpoints of the workspace; enables the checkpoint operations")
+	unmeasured := f.Bool("unmeasured", false, "the workspace is a folder of the user, to which no disk limit applies")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -151,6 +155,10 @@ func serve(args []string) error {
 	}
 	if *kept != "" {
 		c.More = checkpoints.New(*workspace, *kept).Handlers()
+	}
+	if *unmeasured {
+		c.More = maps.Collect(maps.All(c.More)) // may be nil
+		c.More["usage"] = func(context.Context, *rpc.Call) (any, error) { return 0, nil }
 	}
 	alone := os.Getpid() == 1 // the first process of a container, which is there for us
 	if alone {
@@ -175,7 +183,7 @@ func serve(args []string) error {
 	go spawn.Reserve()
 	go endAlone(r)
 	var most unix.Rlimit // of one file, and the server sets the same for all
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &most); alone && err == nil && most.Cur < math.MaxInt64 {
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &most); alone && !*unmeasured && err == nil && most.Cur < math.MaxInt64 {
 		go limit.Hold(r, int64(most.Cur), *workspace)
 	}
 	return r.Serve(listener)

@@ -7,15 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/bind"
 )
 
 // shape is what of a Spec decides whether a container that exists will do. What
@@ -27,6 +26,7 @@ type shape struct {
 	Mounts   []sandbox.Mount
 	Network  sandbox.Network
 	User     string
+	Folder   string `json:",omitempty"`
 }
 
 // label is the shape as one word.
@@ -37,7 +37,7 @@ func (s shape) label() string {
 }
 
 // shapeOf checks a Spec and takes the shape out of it.
-func (d *Driver) shapeOf(spec sandbox.Spec) (shape, error) {
+func (d *Driver) shapeOf(ctx context.Context, spec sandbox.Spec) (shape, error) {
 	s := shape{Image: spec.Image, Prepared: spec.Prepared, Mounts: spec.Mounts, Network: spec.Network, User: d.options.User}
 	if err := sandbox.CheckID(spec.ID); err != nil {
 		return s, err
@@ -51,45 +51,15 @@ func (d *Driver) shapeOf(spec sandbox.Spec) (shape, error) {
 	if !s.Prepared && d.options.Runner == "" {
 		return s, unavailable(nil, "There is no runner to put into a container of the image %s.", s.Image)
 	}
-	if spec.Folder != "" {
-		return s, unavailable(nil, "Docker sandboxes cannot use the folder %s: the engine may be on another machine, and it writes files as another user. Use --sandbox local.", spec.Folder)
-	}
 	for _, m := range s.Mounts {
-		if err := d.checkMount(m); err != nil {
+		if err := bind.Mount(m, home, d.engine.Address); err != nil {
 			return s, err
 		}
 	}
+	if spec.Folder != "" {
+		return s, d.bound(ctx, &s, spec.Folder)
+	}
 	return s, nil
-}
-
-// checkMount refuses what would take a sandbox apart: our own folders hidden, or
-// the engine's socket let in, which is as good as the whole machine.
-func (d *Driver) checkMount(m sandbox.Mount) error {
-	target, source := filepath.Clean(m.Target), filepath.Clean(m.Source)
-	if !filepath.IsAbs(target) || !filepath.IsAbs(source) {
-		return unavailable(nil, "The mount of %q at %q does not name two absolute folders.", m.Source, m.Target)
-	}
-	for _, own := range []string{sandbox.Workspace, home} {
-		if sandbox.Within(own, target) || own == home && sandbox.Within(target, own) {
-			return unavailable(nil, "Nothing can be mounted at %s: the sandbox needs %s itself.", m.Target, own)
-		}
-	}
-	sockets := []string{"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock"}
-	if path, ok := strings.CutPrefix(d.engine.Address, "unix://"); ok {
-		sockets = append(sockets, filepath.Clean(path))
-	}
-	sources := []string{source}
-	if real, err := filepath.EvalSymlinks(source); err == nil {
-		sources = append(sources, real)
-	}
-	for _, socket := range sockets {
-		for _, source := range sources {
-			if sandbox.Within(socket, source) {
-				return unavailable(nil, "%s cannot be mounted: it holds the socket of the container engine.", m.Source)
-			}
-		}
-	}
-	return nil
 }
 
 // plan is everything that a container is made from.
@@ -213,10 +183,7 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		// All that is logged is what the runner says when it cannot go on.
 		LogConfig: container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "100k", "max-file": "1"}},
-		Mounts: []mount.Mount{{
-			Type: mount.TypeVolume, Source: p.volume, Target: sandbox.Workspace, ReadOnly: p.passing && !p.writes,
-			VolumeOptions: &mount.VolumeOptions{Labels: volumeLabels, NoCopy: p.passing},
-		}, {
+		Mounts: []mount.Mount{p.workspace(volumeLabels), {
 			// Our own folder is a volume without a name, which lives as long as the
 			// container: what is a mount cannot be moved away or replaced from inside.
 			Type: mount.TypeVolume, Target: home,
@@ -253,6 +220,7 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 			Image:      p.Image,
 			Hostname:   "sandbox",
 			User:       p.user(),
+			Env:        p.folderEnv(),
 			WorkingDir: sandbox.Workspace,
 			Entrypoint: []string{p.program},
 			Cmd: append([]string{

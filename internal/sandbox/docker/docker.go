@@ -59,7 +59,7 @@ const Name = "docker"
 
 // Kind is the driver as a server chooses it.
 var Kind = sandbox.Kind{
-	Properties: sandbox.Properties{Name: Name, Label: "any image", Auto: 2, Images: true, SlowStart: true, Confined: true},
+	Properties: sandbox.Properties{Name: Name, Label: "any image", Auto: 2, Images: true, SlowStart: true, Confined: true, Folders: true},
 	Open: func(o sandbox.Options) (sandbox.Driver, error) {
 		return New(Options{Host: o.EngineHost, Runner: o.Runner, RunnerFor: o.RunnerFor, Image: o.Image, Pull: o.Pull, User: o.User, Instance: o.Instance, Outward: o.Outward, Logger: o.Logger})
 	},

@@ -93,6 +93,9 @@ func (p *plan) stores() (mounts []mount.Mount, args []string) {
 	if p.store != "" {
 		args = []string{"--checkpoints", storePath}
 	}
+	if p.Folder != "" {
+		args = append(args, "--unmeasured")
+	}
 	at(p.store, storePath)
 	at(p.other, storePath+sandbox.OtherCheckpoints)
 	return mounts, args

@@ -19,42 +19,8 @@ type image struct {
 // images remembers what was learned about images, by their content's name. It
 // never becomes wrong, since the content cannot change.
 type images struct {
-	mu sync.Mutex
-	// runner says where a prepared image has the runner.
-	runner map[string]string
-	// owner says which numbers a user has in an image.
-	owner map[string]owner
-}
-
-func (m *images) runnerOf(id string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.runner[id]
-}
-
-func (m *images) setRunner(id, path string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.runner == nil {
-		m.runner = map[string]string{}
-	}
-	m.runner[id] = path
-}
-
-func (m *images) ownerOf(id, user string) (owner, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	o, ok := m.owner[id+" "+user]
-	return o, ok
-}
-
-func (m *images) setOwner(id, user string, o owner) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.owner == nil {
-		m.owner = map[string]owner{}
-	}
-	m.owner[id+" "+user] = o
+	runners sync.Map // where a prepared image has the runner
+	owners  sync.Map // which numbers a user has in an image, by both names
 }
 
 // pull pulls an image that the engine does not have.

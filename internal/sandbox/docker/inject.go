@@ -4,16 +4,15 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/account"
 )
 
 // How the runner gets into a container: mounted read-only if the engine sees the
@@ -52,7 +51,8 @@ func (d *Driver) inject(p *plan) {
 	switch {
 	case p.Prepared:
 		if p.program == "" {
-			p.program = d.images.runnerOf(p.image.id)
+			known, _ := d.images.runners.Load(p.image.id)
+			p.program, _ = known.(string)
 		}
 	case d.engine.Local && !p.unmountable && !d.copies.Load():
 		p.mounts = true
@@ -95,7 +95,7 @@ func (d *Driver) seen(ctx context.Context, containerID string) bool {
 }
 
 // owner is who files inside belong to.
-type owner struct{ uid, gid int }
+type owner = account.Owner
 
 // fill copies into a container that was made and not started what it needs: the
 // runner if it cannot be mounted, and the folders that the runner could not make
@@ -136,7 +136,7 @@ func (d *Driver) pack(p *plan, own owner, to string) (io.Reader, error) {
 		if err := addFolder(w, inside, 0o755, owner{}); err != nil {
 			return nil, err
 		}
-		if own != (owner{}) && !p.passing { // a new volume belongs to root
+		if own != (owner{}) && !p.passing && p.Folder == "" { // a new volume belongs to root
 			if err := addFolder(w, strings.TrimPrefix(sandbox.Workspace, "/")+"/", 0o755, own); err != nil {
 				return nil, err
 			}
@@ -147,7 +147,11 @@ func (d *Driver) pack(p *plan, own owner, to string) (io.Reader, error) {
 			return nil, err
 		}
 	}
-	for _, name := range []string{"run", "state", "output"} {
+	folders := []string{"run", "state", "output"}
+	if p.Folder != "" {
+		folders = append(folders, homeFolder)
+	}
+	for _, name := range folders {
 		if err := addFolder(w, inside+name+"/", 0o700, own); err != nil {
 			return nil, err
 		}
@@ -183,86 +187,22 @@ func (d *Driver) addRunner(w *tar.Writer, name string) error {
 }
 
 func addFolder(w *tar.Writer, name string, mode int64, own owner) error {
-	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode, Uid: own.uid, Gid: own.gid})
+	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode, Uid: own.UID, Gid: own.GID})
 }
 
 // ownerIn finds the numbers of the user that a container runs as.
 func (d *Driver) ownerIn(ctx context.Context, containerID string, p *plan) (owner, error) {
 	user := p.user()
-	name, group, grouped := strings.Cut(user, ":")
-	if (name == "" || name == "0" || name == "root") && (!grouped || group == "0" || group == "root") {
+	if account.IsRoot(user) {
 		return owner{}, nil
 	}
-	if own, ok := d.images.ownerOf(p.image.id, user); ok {
-		return own, nil
+	key := p.image.id + " " + user
+	if own, ok := d.images.owners.Load(key); ok {
+		return own.(owner), nil
 	}
-	// Like the engine does it: names are looked up in the image; a number that is
-	// not there is taken as it is, with group 0.
-	own := owner{}
-	uid, err := strconv.Atoi(name)
-	numeric := err == nil
-	own.uid = uid
-	found := false
-	if err := d.lines(ctx, containerID, "/etc/passwd", func(f []string) {
-		if len(f) > 3 && !found && (f[0] == name || numeric && f[2] == name) {
-			u, err1 := strconv.Atoi(f[2])
-			g, err2 := strconv.Atoi(f[3])
-			if err1 == nil && err2 == nil {
-				own, found = owner{u, g}, true
-			}
-		}
-	}); err != nil {
-		return own, err
+	own, err := account.Find(ctx, d.engine.Client, containerID, p.Image, user)
+	if err == nil {
+		d.images.owners.Store(key, own)
 	}
-	if !found && !numeric {
-		return own, unavailable(nil, "The user %s does not exist in the image %s.", name, p.Image)
-	}
-	if grouped {
-		gid, err := strconv.Atoi(group)
-		if err != nil {
-			found := false
-			if err := d.lines(ctx, containerID, "/etc/group", func(f []string) {
-				if n, err := strconv.Atoi(f[min(2, len(f)-1)]); err == nil && f[0] == group && !found {
-					gid, found = n, true
-				}
-			}); err != nil {
-				return own, err
-			}
-			if !found {
-				return own, unavailable(nil, "The group %s does not exist in the image %s.", group, p.Image)
-			}
-		}
-		own.gid = gid
-	}
-	d.images.setOwner(p.image.id, user, own)
-	return own, nil
-}
-
-// maxAccounts bounds a file of accounts: the image is not trusted.
-const maxAccounts = 1 << 20
-
-// lines gives the fields of each line of a file like /etc/passwd in a container.
-// A file that is not there has none.
-func (d *Driver) lines(ctx context.Context, containerID, file string, each func([]string)) error {
-	got, err := d.engine.CopyFromContainer(ctx, containerID, client.CopyFromContainerOptions{SourcePath: file})
-	if isNotThere(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer got.Content.Close()
-	r := tar.NewReader(got.Content)
-	head, err := r.Next()
-	if err != nil || head.Typeflag != tar.TypeReg {
-		return nil // a link or nothing: no account is named there
-	}
-	text, err := io.ReadAll(io.LimitReader(r, maxAccounts))
-	if err != nil {
-		return fmt.Errorf("reading %s of the image: %w", file, err)
-	}
-	for line := range strings.Lines(string(text)) {
-		each(strings.Split(strings.TrimRight(line, "\r\n"), ":"))
-	}
-	return nil
+	return own, err
 }

@@ -46,6 +46,9 @@ func (d *Driver) folder(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", d.engineSays(err)
 	}
+	if folder := got.Volume.Labels[labelFolder]; folder != "" {
+		return folder, nil
+	}
 	return got.Volume.Mountpoint, nil
 }
 
@@ -82,6 +85,13 @@ func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbo
 // passing plans a container for one look at h's workspace, of the same image.
 func (d *Driver) passing(ctx context.Context, h sandbox.Handle) (*plan, error) {
 	s := shape{Image: dataOf(h).Image, Prepared: d.options.Runner == "", Network: sandbox.Isolated, User: d.options.User}
+	folder, err := d.marked(ctx, h.ID)
+	if err == nil && folder != "" {
+		err = d.bound(ctx, &s, folder)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if s.Image == "" {
 		old, err := d.look(ctx, h.ID)
 		if err != nil {
@@ -138,6 +148,9 @@ func (d *Driver) snapshot(ctx context.Context, h sandbox.Handle, id string) (err
 	from, err := d.passing(ctx, h)
 	if err != nil {
 		return err
+	}
+	if from.Folder != "" {
+		return fmt.Errorf("%w: the workspace of %s is a folder of this machine, which is not copied", sandbox.ErrInvalid, h.ID)
 	}
 	from.program = runnerPath // never run, so it need not be there
 	to := *from

@@ -21,7 +21,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	if progress == nil {
 		progress = func(sandbox.Progress) {}
 	}
-	s, err := d.shapeOf(spec)
+	s, err := d.shapeOf(ctx, spec)
 	if err != nil {
 		return sandbox.Handle{}, err
 	}
@@ -63,6 +63,9 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec, s shape, progress
 		return sandbox.Handle{}, err
 	}
 	p.image = img
+	if err := d.mark(ctx, p); err != nil {
+		return sandbox.Handle{}, err
+	}
 	if !here {
 		// A container can outlive the name of its image.
 		old, err := d.look(ctx, p.id)
@@ -193,7 +196,7 @@ func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
 // learn remembers what worked, so that the next one need not try.
 func (d *Driver) learn(p *plan) {
 	if p.Prepared {
-		d.images.setRunner(p.image.id, p.program)
+		d.images.runners.Store(p.image.id, p.program)
 	}
 	if p.unmountable {
 		d.copies.Store(true)
@@ -207,6 +210,9 @@ var errUnseenRunner = errors.New("the engine sees another file at " + runnerPath
 func (d *Driver) launch(ctx context.Context, made string, p *plan) error {
 	if p.mounts && !d.seen(ctx, made) {
 		return errUnseenRunner
+	}
+	if p.Folder != "" && !d.sees(ctx, made, p) {
+		return unavailable(errUnseenFolder, "The container engine at %s has another folder at %s than this machine. Share the folder with the engine, or choose another one.", d.engine.Address, p.Folder)
 	}
 	if err := d.fill(ctx, made, p); err != nil {
 		return err

@@ -28,7 +28,7 @@ func suite(t *testing.T, changes ...string) sandboxtest.Options {
 			}
 			return d
 		},
-		Confined: true, Limits: true, Disk: true, Shell: "sh", NoGit: true,
+		Confined: true, Limits: true, Disk: true, Shell: "sh", NoGit: true, Folders: true,
 		Kill: func(t *testing.T, h sandbox.Handle) {
 			name := prefix(t) + "-" + h.ID
 			ended := engine.ContainerWait(t.Context(), name, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})

@@ -80,7 +80,7 @@ func help() string {
 }
 
 // ForFolder returns the driver to use when a folder of this machine is the
-// workspace: the named one, or for auto the first that can.
+// workspace: the named one, or for auto the first in the order of the help, which needs no daemon where there is a choice.
 func ForFolder(name string) (sandbox.Properties, error) {
 	var able []string
 	for _, k := range kinds {
@@ -91,7 +91,7 @@ func ForFolder(name string) (sandbox.Properties, error) {
 			able = append(able, "or "+k.Name+" for no sandbox")
 		}
 	}
-	for _, k := range append(ranked(), kinds...) {
+	for _, k := range kinds {
 		if k.Folders && (k.Name == name || name == Auto && k.Auto > 0) {
 			return k.Properties, nil
 		}

@@ -20,7 +20,7 @@ var aloneTests = []test[Options]{
 	{name: "Git", run: git, when: func(o Options) bool { return !o.NoGit }},
 	{name: "NoGit", run: withoutGit, when: func(o Options) bool { return o.NoGit }},
 	{name: "Mounts", run: mounts, when: confined},
-	{name: "Folder", run: folder, when: func(o Options) bool { return o.State != nil }},
+	{name: "Folder", run: folder, when: func(o Options) bool { return o.State != nil || o.Folders }},
 }
 
 // environment: what SetEnv says holds for all that is started later, and nothing of it before.

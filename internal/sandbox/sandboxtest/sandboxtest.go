@@ -46,6 +46,8 @@ type Options struct {
 	// OpenFolder says that the runner's own folder is open to what runs inside,
 	// because both are root in a container: it can then spoil its own results.
 	OpenFolder bool
+	// Folders says that folders of this machine can be workspaces. Drivers with State always support them.
+	Folders bool
 	// State is the folder where the driver that New makes for t keeps its things
 	// on this machine; nil if it keeps none here.
 	State func(t *testing.T) string

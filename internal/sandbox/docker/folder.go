@@ -1,0 +1,102 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/bind"
+)
+
+// A folder of this machine is mounted in place of the volume. The volume still exists, is empty, and its label names the folder: all
+// containers of the sandbox find the folder by it, and removing the volume does not touch the folder.
+const labelFolder = "deckhand.folder"
+
+// errUnseenFolder means that the engine has another folder at the same path.
+var errUnseenFolder = errors.New("the container engine does not see the folder")
+
+// bound fills in the shape of a sandbox that works in a folder.
+func (d *Driver) bound(ctx context.Context, s *shape, folder string) (err error) {
+	if s.Folder, err = bind.Folder(folder, d.engine.Address, d.engine.Local); err != nil {
+		return err
+	}
+	if s.User == "" {
+		got, err := d.engine.Info(ctx, client.InfoOptions{})
+		if err != nil {
+			return d.engineSays(err)
+		}
+		s.User = bind.User(holds(strings.Join(got.Info.SecurityOptions, " "), "rootless"))
+	}
+	return nil
+}
+
+// mark creates the volume that names the folder.
+func (d *Driver) mark(ctx context.Context, p *plan) error {
+	if p.Folder == "" {
+		return nil
+	}
+	labels := d.ourLabels(p)
+	labels[labelFolder] = p.Folder
+	_, err := d.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: p.volume, Labels: labels})
+	if err != nil && !isExisting(err) {
+		return d.engineSays(err)
+	}
+	if now, err := d.marked(ctx, p.id); err != nil || now == p.Folder {
+		return err
+	}
+	return unavailable(nil, "The sandbox %s has another workspace than %s. Start a new conversation in this folder.", p.id, p.Folder)
+}
+
+// marked returns the folder that a sandbox works in; "" for a volume.
+func (d *Driver) marked(ctx context.Context, id string) (string, error) {
+	got, err := d.engine.VolumeInspect(ctx, d.volume(id), client.VolumeInspectOptions{})
+	if isNotThere(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", d.engineSays(err)
+	}
+	return got.Volume.Labels[labelFolder], nil
+}
+
+// workspace is the mount of the workspace.
+func (p *plan) workspace(labels map[string]string) mount.Mount {
+	m := mount.Mount{Type: mount.TypeBind, Source: p.Folder, Target: sandbox.Workspace, ReadOnly: p.passing && !p.writes}
+	if p.Folder == "" {
+		m.Type, m.Source = mount.TypeVolume, p.volume
+		m.VolumeOptions = &mount.VolumeOptions{Labels: labels, NoCopy: p.passing}
+	}
+	return m
+}
+
+// homeFolder is the home of a user that may not exist in the image.
+const homeFolder = "home"
+
+// folderEnv is the environment of a container that works in a folder: its user may have no home in the image.
+func (p *plan) folderEnv() []string {
+	if p.Folder == "" || strings.HasPrefix(p.user(), "0:") {
+		return nil
+	}
+	return []string{"HOME=" + home + "/" + homeFolder}
+}
+
+// sees reports whether a container that was made would work in the folder of this machine, and not in another one at the same path: the
+// engine may have a file system of its own.
+func (d *Driver) sees(ctx context.Context, made string, p *plan) bool {
+	for range 3 { // it may be changing
+		here, err := os.Stat(p.Folder)
+		if err != nil {
+			return false
+		}
+		there, err := d.engine.ContainerStatPath(ctx, made, client.ContainerStatPathOptions{Path: sandbox.Workspace})
+		if err != nil || there.Stat.Mtime.Unix() == here.ModTime().Unix() {
+			return true // or starting it will tell
+		}
+	}
+	return false
+}
