@@ -183,7 +183,7 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		// All that is logged is what the runner says when it cannot go on.
 		LogConfig: container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "100k", "max-file": "1"}},
-		Mounts: []mount.Mount{p.workspace(volumeLabels), {
+		Mounts: []mount.Mount{bind.Workspace(p.Folder, p.volume, volumeLabels, p.passing, p.writes), {
 			// Our own folder is a volume without a name, which lives as long as the
 			// container: what is a mount cannot be moved away or replaced from inside.
 			Type: mount.TypeVolume, Target: home,

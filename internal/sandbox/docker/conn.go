@@ -63,7 +63,7 @@ func (d *Driver) drop(id string) {
 }
 
 // Attach connects to the runner.
-func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error) {
+func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (box *sandbox.Sandbox, err error) {
 	if err := sandbox.CheckID(h.ID); err != nil {
 		return nil, err
 	}
@@ -81,10 +81,14 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox
 	if closed {
 		return nil, errClosed
 	}
-	if err := d.settle(ctx, h); err != nil {
-		return nil, err
-	}
-	return d.connect(ctx, link{id: h.ID, container: d.container(h.ID), program: dataOf(h).Runner})
+	err = d.patience.Do(ctx, func() error {
+		if err := d.settle(ctx, h); err != nil {
+			return err
+		}
+		box, err = d.connect(ctx, link{id: h.ID, container: d.container(h.ID), program: dataOf(h).Runner, onClose: d.patience.Lost})
+		return err
+	})
+	return box, err
 }
 
 // link says which runner to connect to.

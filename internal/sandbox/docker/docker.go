@@ -117,6 +117,8 @@ type Driver struct {
 	arch  string
 	other atomic.Pointer[string]
 
+	patience connect.Patience
+
 	busy   lock.Table
 	pulls  pull.Pulls
 	images images

@@ -2,23 +2,16 @@ package docker
 
 import (
 	"context"
-	"errors"
-	"os"
 	"strings"
 
-	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
-	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker/bind"
 )
 
 // A folder of this machine is mounted in place of the volume. The volume still exists, is empty, and its label names the folder: all
 // containers of the sandbox find the folder by it, and removing the volume does not touch the folder.
 const labelFolder = "deckhand.folder"
-
-// errUnseenFolder means that the engine has another folder at the same path.
-var errUnseenFolder = errors.New("the container engine does not see the folder")
 
 // bound fills in the shape of a sandbox that works in a folder.
 func (d *Driver) bound(ctx context.Context, s *shape, folder string) (err error) {
@@ -64,16 +57,6 @@ func (d *Driver) marked(ctx context.Context, id string) (string, error) {
 	return got.Volume.Labels[labelFolder], nil
 }
 
-// workspace is the mount of the workspace.
-func (p *plan) workspace(labels map[string]string) mount.Mount {
-	m := mount.Mount{Type: mount.TypeBind, Source: p.Folder, Target: sandbox.Workspace, ReadOnly: p.passing && !p.writes}
-	if p.Folder == "" {
-		m.Type, m.Source = mount.TypeVolume, p.volume
-		m.VolumeOptions = &mount.VolumeOptions{Labels: labels, NoCopy: p.passing}
-	}
-	return m
-}
-
 // homeFolder is the home of a user that may not exist in the image.
 const homeFolder = "home"
 
@@ -83,20 +66,4 @@ func (p *plan) folderEnv() []string {
 		return nil
 	}
 	return []string{"HOME=" + home + "/" + homeFolder}
-}
-
-// sees reports whether a container that was made would work in the folder of this machine, and not in another one at the same path: the
-// engine may have a file system of its own.
-func (d *Driver) sees(ctx context.Context, made string, p *plan) bool {
-	for range 3 { // it may be changing
-		here, err := os.Stat(p.Folder)
-		if err != nil {
-			return false
-		}
-		there, err := d.engine.ContainerStatPath(ctx, made, client.ContainerStatPathOptions{Path: sandbox.Workspace})
-		if err != nil || there.Stat.Mtime.Unix() == here.ModTime().Unix() {
-			return true // or starting it will tell
-		}
-	}
-	return false
 }

@@ -11,13 +11,19 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/bind"
 )
 
 // errMissing says that the engine does not have the image.
 var errMissing = errors.New("the image has to be pulled")
 
 // Start makes the container that spec names, or starts the one there is.
-func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(sandbox.Progress)) (sandbox.Handle, error) {
+func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(sandbox.Progress)) (h sandbox.Handle, err error) {
+	err = d.patience.Do(ctx, func() error { h, err = d.tryStart(ctx, spec, progress); return err })
+	return h, err
+}
+
+func (d *Driver) tryStart(ctx context.Context, spec sandbox.Spec, progress func(sandbox.Progress)) (sandbox.Handle, error) {
 	if progress == nil {
 		progress = func(sandbox.Progress) {}
 	}
@@ -137,7 +143,7 @@ func (d *Driver) fresh(ctx context.Context, p *plan) (sandbox.Handle, error) {
 		if err != nil {
 			return sandbox.Handle{}, err
 		}
-		box, err := d.connect(ctx, link{id: p.id, container: made, program: p.program})
+		box, err := d.connect(ctx, link{id: p.id, container: made, program: p.program, onClose: d.patience.Lost})
 		if err == nil {
 			d.drop(p.id) // of a container before this one
 			d.park(p.id, box)
@@ -211,8 +217,8 @@ func (d *Driver) launch(ctx context.Context, made string, p *plan) error {
 	if p.mounts && !d.seen(ctx, made) {
 		return errUnseenRunner
 	}
-	if p.Folder != "" && !d.sees(ctx, made, p) {
-		return unavailable(errUnseenFolder, "The container engine at %s has another folder at %s than this machine. Share the folder with the engine, or choose another one.", d.engine.Address, p.Folder)
+	if p.Folder != "" && !bind.Sees(ctx, d.engine.Client, made, p.Folder) {
+		return unavailable(nil, "The container engine at %s has another folder at %s than this machine. Share the folder with the engine, or choose another one.", d.engine.Address, p.Folder)
 	}
 	if err := d.fill(ctx, made, p); err != nil {
 		return err
@@ -248,7 +254,7 @@ func (d *Driver) reuse(ctx context.Context, p *plan, old *container.InspectRespo
 		return h, err
 	}
 	d.drop(p.id)
-	box, err := d.connect(ctx, link{id: p.id, container: old.ID, program: program})
+	box, err := d.connect(ctx, link{id: p.id, container: old.ID, program: program, onClose: d.patience.Lost})
 	if err != nil {
 		return h, d.deaf(ctx, old.ID, err, p)
 	}

@@ -2,10 +2,14 @@
 package bind
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
 )
@@ -57,6 +61,33 @@ func Folder(folder, address string, local bool) (string, error) {
 		return refuse("it contains the socket of the container engine")
 	}
 	return real, nil
+}
+
+// Sees reports whether a container that was created would work in a folder of this machine, and not in another one at the same path: the
+// engine may have its own file system.
+func Sees(ctx context.Context, engine *client.Client, container, folder string) bool {
+	for range 3 { // it may be changing
+		here, err := os.Stat(folder)
+		if err != nil {
+			return false
+		}
+		there, err := engine.ContainerStatPath(ctx, container, client.ContainerStatPathOptions{Path: sandbox.Workspace})
+		if err != nil || there.Stat.Mtime.Unix() == here.ModTime().Unix() {
+			return true // or starting the container returns the error
+		}
+	}
+	return false
+}
+
+// Workspace returns the mount of a workspace: a folder, or a volume with labels. The mount of a temporary container is read-only unless it
+// writes.
+func Workspace(folder, volume string, labels map[string]string, temporary, writes bool) mount.Mount {
+	m := mount.Mount{Type: mount.TypeBind, Source: folder, Target: sandbox.Workspace, ReadOnly: temporary && !writes}
+	if folder == "" {
+		m.Type, m.Source = mount.TypeVolume, volume
+		m.VolumeOptions = &mount.VolumeOptions{Labels: labels, NoCopy: temporary}
+	}
+	return m
 }
 
 // User returns the user, as UID:GID, whose files in a folder belong to the user of this process. In a rootless engine, that is root.
