@@ -226,24 +226,24 @@ dist-test: ## build the release files of the commit twice in different folders a
 	$(call say,test: reproducible builds)
 	@scripts/dist-test bin/dist-test $(or $(ARGS),linux/amd64)
 
-# The test upgrades between two versions built from the same sources. Set OLD to upgrade from another package.
-package-test: build ## install, upgrade and remove the packages: deb on a separate systemd instance, rpm in a separate root
-	$(call say,test: packages on systemd)
-	@rm -rf bin/packages
-	@DIST_VERSION=0.1 scripts/dist bin/packages/old linux/amd64
-	@DIST_VERSION=0.2 scripts/dist bin/packages/new linux/amd64
-	@scripts/need rpm rpm || test "$${CI:-}" != true
-	@DECKHAND_RPM_OLD=$(CURDIR)/bin/packages/old/deckhand_0.1_amd64.rpm DECKHAND_RPM_NEW=$(CURDIR)/bin/packages/new/deckhand_0.2_amd64.rpm \
-	DECKHAND_OLD=$(or $(OLD),$(CURDIR)/bin/packages/old/deckhand_0.1_amd64.deb) DECKHAND_NEW=$(CURDIR)/bin/packages/new/deckhand_0.2_amd64.deb go test -count=1 -v ./packaging
+# The tests upgrade from the release files of the previous commit, or of BASE=commit. OLD=FILE upgrades from another deb package.
+RELEASES := $(CURDIR)/bin/releases
 
-image-test: build ## run the container image with a container engine: first task, restart, upgrade
+package-test: web ## install, upgrade and remove the packages: deb on a separate systemd instance, rpm in a separate root
+	$(call say,test: packages on systemd)
+	@scripts/releases $(BASE)
+	@scripts/need rpm rpm || test "$${CI:-}" != true
+	@DECKHAND_RPM_OLD=$(RELEASES)/old/deckhand_0.1_amd64.rpm DECKHAND_RPM_NEW=$(RELEASES)/new/deckhand_0.2_amd64.rpm \
+	DECKHAND_OLD=$(or $(OLD),$(RELEASES)/old/deckhand_0.1_amd64.deb) DECKHAND_NEW=$(RELEASES)/new/deckhand_0.2_amd64.deb go test -count=1 -v ./packaging
+
+image-test: web ## run the container image, the image for sandboxes and the compose files: first task, restart, upgrade
 	$(call say,test: the container image)
-	@rm -rf bin/images
-	@DIST_VERSION=0.1 scripts/dist bin/images/old linux/amd64
-	@DIST_VERSION=0.2 scripts/dist bin/images/new linux/amd64
+	@scripts/releases $(BASE)
+	@docker compose version >/dev/null 2>&1 || scripts/need docker-compose docker-compose || test "$${CI:-}" != true
 	@host=$$(scripts/engine start bin/engine); export "$$host"; trap 'scripts/engine stop bin/engine' EXIT; \
-	DECKHAND_IMAGE_OLD=$(CURDIR)/bin/images/old/deckhand_0.1_linux_amd64.image.tar.gz DECKHAND_IMAGE_NEW=$(CURDIR)/bin/images/new/deckhand_0.2_linux_amd64.image.tar.gz \
-		go test -count=1 -v -run TestContainerImage ./packaging
+	image=$$(scripts/sandbox-image deckhand-sandbox:test) || test "$${CI:-}" != true; \
+	DECKHAND_IMAGE_OLD=$(RELEASES)/old DECKHAND_IMAGE_NEW=$(RELEASES)/new DECKHAND_SANDBOX_IMAGE=$$image \
+		go test -count=1 -v -timeout 30m -run "TestContainerImage|TestSandboxImage|TestCommandsOfTheManual" ./packaging
 
 clean: ## remove what make built
 	@rm -rf bin

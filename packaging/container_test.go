@@ -20,20 +20,17 @@ import (
 )
 
 // TestContainerImage runs the image with the options of compose.proxy.yaml: a first task in a docker sandbox, a restart, and an upgrade that keeps
-// the volume. DECKHAND_IMAGE_OLD and DECKHAND_IMAGE_NEW are the archives of the two images.
+// the volume.
 func TestContainerImage(t *testing.T) {
-	before, after := os.Getenv("DECKHAND_IMAGE_OLD"), os.Getenv("DECKHAND_IMAGE_NEW")
-	if before == "" || after == "" {
-		t.Skip("SKIPPED: use make image-test, which builds the images and runs this test")
-	}
+	before, after := releases(t)
 	c := &containers{t: t, socket: strings.TrimPrefix(dockertest.Engine(t), "unix://"), sandbox: dockertest.BusyboxImage(t)}
 	c.name = "dh" + strconv.Itoa(os.Getpid())
-	c.docker("load", "-i", before)
-	c.docker("load", "-i", after)
-	c.inspectImage("deckhand:0.1")
+	c.docker("load", "-i", before.image)
+	c.docker("load", "-i", after.image)
 	t.Cleanup(c.clear)
 
 	c.start("deckhand:0.1")
+	c.inspectImage("deckhand:0.2")
 	c.send("POST", "/api/settings", map[string]any{"llm_model": "scripted/demo"})
 	var made struct {
 		ID string `json:"conversation_id"`
@@ -56,6 +53,57 @@ func TestContainerImage(t *testing.T) {
 	c.send("POST", "/api/conversations/"+made.ID+"/message", map[string]any{"message": "$ echo upgraded $(cat file)"})
 	c.finished(made.ID, 3, `upgraded kept\n`)
 	c.send("DELETE", "/api/conversations/"+made.ID, nil)
+}
+
+// TestSandboxImage runs a conversation in the image that scripts/sandbox-image builds: the usual tools work, as a user that is not root.
+// DECKHAND_SANDBOX_IMAGE is the name of the image.
+func TestSandboxImage(t *testing.T) {
+	_, after := releases(t)
+	c := &containers{t: t, socket: strings.TrimPrefix(dockertest.Engine(t), "unix://"), sandbox: os.Getenv("DECKHAND_SANDBOX_IMAGE")}
+	if c.sandbox == "" {
+		dockertest.Missing(t, "there is no image for sandboxes; scripts/sandbox-image builds it")
+	}
+	c.name = "dhs" + strconv.Itoa(os.Getpid())
+	c.docker("load", "-i", after.image)
+	t.Cleanup(c.clear)
+	c.start("deckhand:0.2")
+	c.send("POST", "/api/settings", map[string]any{"llm_model": "scripted/demo"})
+	var made struct {
+		ID string `json:"conversation_id"`
+	}
+	task := "$ " + strings.Join([]string{
+		`test "$(id -un) $PWD" = "agent /workspace"`,
+		`for tool in bash curl wget git ssh less ps killall file patch diff unzip zip xz jq rg make gcc g++ pkg-config python3 pip3 node npm sqlite3; do command -v $tool >/dev/null || exit 1; done`,
+		`printf '#include <stdio.h>\nint main(void) { puts("compiled"); }\n' >main.c`, `make -s main`, `./main`,
+		`python3 -m venv env`, `env/bin/python -c "print('python')"`, `node -e "console.log('node')"`, `sqlite3 db "select 'sqlite'"`,
+		`git init -q`, `git add main.c`, `git -c user.name=a -c user.email=a@example.org commit -qm first`, `git log --format=%s`,
+	}, " && ")
+	if err := json.Unmarshal(c.send("POST", "/api/conversations", map[string]any{"initial_user_msg": task}), &made); err != nil {
+		t.Fatal(err)
+	}
+	c.finished(made.ID, 1, `compiled\npython\nnode\nsqlite\nfirst\n`)
+	c.send("DELETE", "/api/conversations/"+made.ID, nil)
+}
+
+// folder is a folder with release files.
+type folder struct{ dir, image string }
+
+// releases returns the folders that make image-test has built, DECKHAND_IMAGE_OLD and DECKHAND_IMAGE_NEW.
+func releases(t *testing.T) (before, after folder) {
+	t.Helper()
+	found := map[string]folder{}
+	for _, name := range []string{"DECKHAND_IMAGE_OLD", "DECKHAND_IMAGE_NEW"} {
+		dir := os.Getenv(name)
+		if dir == "" {
+			t.Skip("SKIPPED: use make image-test, which builds the images and runs this test")
+		}
+		images, err := filepath.Glob(filepath.Join(dir, "deckhand_*_linux_amd64.image.tar.gz"))
+		if err != nil || len(images) != 1 {
+			t.Fatalf("%s has the images %v, %v", dir, images, err)
+		}
+		found[name] = folder{dir, images[0]}
+	}
+	return found["DECKHAND_IMAGE_OLD"], found["DECKHAND_IMAGE_NEW"]
 }
 
 // containers are a server and its proxy on a container engine.
@@ -86,7 +134,7 @@ func (c *containers) clear() {
 	}
 }
 
-// inspectImage checks what the image is.
+// inspectImage checks the properties of an image. The program in the running container is about as large as that in the image.
 func (c *containers) inspectImage(image string) {
 	c.t.Helper()
 	var found []struct {
@@ -100,7 +148,9 @@ func (c *containers) inspectImage(image string) {
 	if err := json.Unmarshal([]byte(c.docker("image", "inspect", image)), &found); err != nil {
 		c.t.Fatal(err)
 	}
-	program, err := os.Stat(filepath.Join("..", "bin", "deckhand"))
+	copied := filepath.Join(c.t.TempDir(), "deckhand")
+	c.docker("cp", c.name+":/usr/bin/deckhand", copied)
+	program, err := os.Stat(copied)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func TestServiceFromPackages(t *testing.T) {
 	}
 }
 
-// box is a systemd instance booted for the test.
+// box is a set of namespaces, such as those of a systemd instance that was booted for the test.
 type box struct {
 	t   *testing.T
 	dir string
@@ -76,8 +76,17 @@ type box struct {
 
 func boot(t *testing.T) *box {
 	t.Helper()
+	return open(t, "systemd-box", func(b *box) bool {
+		state, _ := b.try("systemctl", "is-system-running")
+		return state == "running" || state == "degraded"
+	})
+}
+
+// open starts a script that makes separate namespaces, and waits until they are ready.
+func open(t *testing.T, name string, ready func(*box) bool) *box {
+	t.Helper()
 	b := &box{t: t, dir: t.TempDir()}
-	script, err := filepath.Abs("../scripts/systemd-box")
+	script, err := filepath.Abs("../scripts/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,14 +100,13 @@ func boot(t *testing.T) *box {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	b.until("systemd does not start: "+said.String(), func() bool {
+	b.until(name+" does not start: "+said.String(), func() bool {
 		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
 		b.pid = strings.TrimSpace(string(children))
 		if err != nil || b.pid == "" {
 			return false
 		}
-		state, _ := b.try("systemctl", "is-system-running")
-		return state == "running" || state == "degraded"
+		return ready(b)
 	})
 	return b
 }

@@ -96,9 +96,6 @@ func ForFolder(name string) (sandbox.Properties, error) {
 			return k.Properties, nil
 		}
 	}
-	if len(able) == 0 {
-		return sandbox.Properties{}, errors.New("agents can only work in folders of Linux machines; on this machine, start a server with deckhand serve --sandbox docker, or use --server for another one")
-	}
 	return sandbox.Properties{}, fmt.Errorf("--sandbox %s cannot use a folder of this machine; use %s", name, strings.Join(able, ", "))
 }
 

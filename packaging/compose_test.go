@@ -1,0 +1,163 @@
+package packaging
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"deckhand/internal/sandbox/docker/dockertest"
+)
+
+// TestCommandsOfTheManual runs the commands of docs/install.md for containers as they are written, on an engine with its default settings. The
+// image for sandboxes cannot be pulled, so another one with a shell gets its name.
+func TestCommandsOfTheManual(t *testing.T) {
+	before, after := releases(t)
+	b := engineBox(t)
+	run, up := manual(t)
+
+	t.Run("docker run", func(t *testing.T) {
+		b := b.in(t)
+		b.script(after.dir, run)
+		b.started("deckhand")
+		id := b.create("$ echo kept > file; cat file")
+		b.ends(id, `kept\n`)
+		b.run("docker", "restart", "deckhand")
+		b.started("deckhand")
+		b.post("/api/conversations/"+id+"/message", map[string]any{"message": "$ echo again $(cat file)"})
+		b.ends(id, `again kept\n`)
+		b.run("docker", "rm", "-f", "deckhand")
+	})
+
+	for _, file := range []string{"compose.yaml", "compose.proxy.yaml"} {
+		t.Run(file, func(t *testing.T) {
+			b.in(t).compose(before, after, strings.ReplaceAll(up, "compose.proxy.yaml", file), file)
+		})
+	}
+}
+
+// compose starts the services of a compose file, upgrades them while a command is running, and removes them.
+func (b *box) compose(before, after folder, up, file string) {
+	t := b.t
+	if _, err := exec.LookPath("docker-compose"); err != nil && !plugin() {
+		dockertest.Missing(t, "neither docker compose nor docker-compose is installed; Debian has it in: docker-compose")
+	}
+	dir := filepath.Join(t.TempDir(), strings.ReplaceAll(file, ".", "-"))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	install := func(from folder) {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(from.dir, file))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.run("docker", "load", "-i", from.image)
+		b.script(dir, up)
+	}
+	service := func() string {
+		t.Helper()
+		return b.script(dir, "export DOCKER_GID=0; docker compose -f "+file+" ps -q deckhand")
+	}
+	id := ""
+	defer func() {
+		if t.Failed() {
+			t.Logf("events: %s\n%s", b.events(id), b.script(dir, "export DOCKER_GID=0; docker compose -f "+file+" logs 2>&1"))
+		}
+		b.script(dir, "export DOCKER_GID=0; docker compose -f "+file+" down -v")
+	}()
+	install(before)
+	b.started(service())
+	id = b.create("$ touch begun; while ! test -e end; do echo tick; sleep 0.2; done; echo over")
+	b.until("the command does not start", func() bool {
+		_, err := b.curl(base + "/api/conversations/" + id + "/select-file?file=begun")
+		return err == nil
+	})
+	old := b.run("docker", "exec", service(), "/usr/bin/deckhand", "version")
+	install(after)
+	b.started(service())
+	if now := b.run("docker", "exec", service(), "/usr/bin/deckhand", "version"); now == old {
+		t.Errorf("the version after the upgrade is still %s", now)
+	}
+	b.send("PUT", "/api/conversations/"+id+"/file", map[string]any{"path": "end", "content": "x"})
+	b.ends(id, `tick\nover\n`)
+	if n := strings.Count(b.events(id), `"observation":"run"`); n != 1 {
+		t.Errorf("%d results of one command", n)
+	}
+	b.send("DELETE", "/api/conversations/"+id, nil)
+}
+
+// engineBox starts an engine, with the image that sandboxes use by default.
+func engineBox(t *testing.T) *box {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		dockertest.Missing(t, "the engine with default settings needs root")
+	}
+	b := open(t, "engine-box", func(b *box) bool { _, err := b.try("docker", "version"); return err == nil })
+	t.Cleanup(func() { _, _ = b.try("sh", "-c", "docker ps -aq | xargs -r docker rm -fv") })
+	archive := filepath.Join(b.dir, "busybox.tar")
+	if err := os.WriteFile(archive, dockertest.Tar(t, dockertest.Busybox(t)...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.run("docker", "import", archive, "buildpack-deps:bookworm")
+	return b
+}
+
+// manual returns the commands of docs/install.md that run the image: with docker run, and with compose.
+func manual(t *testing.T) (run, up string) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		switch {
+		case strings.Contains(block[1], "docker run"):
+			run = block[1]
+		case strings.Contains(block[1], "docker compose"):
+			up = block[1]
+		}
+	}
+	if run == "" || up == "" {
+		t.Fatal("docs/install.md has no commands for containers")
+	}
+	return run, up
+}
+
+// in returns the box for a subtest.
+func (b *box) in(t *testing.T) *box {
+	part := *b
+	part.t = t
+	return &part
+}
+
+// script runs shell commands in a folder. Debian's docker-compose is used where docker has no compose plugin.
+func (b *box) script(dir, text string) string {
+	b.t.Helper()
+	if !plugin() {
+		text = strings.ReplaceAll(text, "docker compose ", "docker-compose ")
+	}
+	return b.run("bash", "-euc", "cd '"+dir+"'\n"+text)
+}
+
+// plugin reports whether docker has the compose plugin.
+func plugin() bool { return exec.Command("docker", "compose", "version").Run() == nil }
+
+// started waits until the server in a container responds, and reads its key.
+func (b *box) started(container string) {
+	b.t.Helper()
+	b.ready()
+	b.key = b.run("sh", "-c", "docker cp "+container+":/var/lib/deckhand/admin.key - | tar -xO")
+	b.post("/api/settings", map[string]any{"llm_model": "scripted/demo"})
+}
+
+// ends waits until the agent waits for the user, after a command with some output.
+func (b *box) ends(id, want string) {
+	b.t.Helper()
+	b.until("the command does not end", func() bool { return strings.Contains(b.events(id), want) })
+}
