@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,32 +31,6 @@ func TestBehindCaddy(t *testing.T) {
 		cmd := exec.Command(program, "run", "--config", config, "--adapter", "caddyfile")
 		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
 		return runProxy(t, cmd, regexp.MustCompile("serving initial configuration"))
-	})
-}
-
-// The same with Traefik, which no package system brings: DECKHAND_TRAEFIK names the program.
-func TestBehindTraefik(t *testing.T) {
-	t.Parallel()
-	soak.NotShort(t, "a real proxy")
-	program, err := exec.LookPath(cmp.Or(os.Getenv("DECKHAND_TRAEFIK"), "traefik"))
-	if err != nil {
-		t.Skip("SKIPPED: traefik is not installed, and DECKHAND_TRAEFIK does not name it")
-	}
-	behindProxy(t, func(front, behind string) *syncBuffer {
-		dir := t.TempDir()
-		blocks := proxyBlocks(t, "yaml", 2)
-		static, dynamic := filepath.Join(dir, "traefik.yaml"), filepath.Join(dir, "deckhand.yaml")
-		for name, text := range map[string]string{
-			static:  strings.NewReplacer(":443", front, "/etc/traefik/deckhand.yaml", dynamic).Replace(blocks[0]) + "log:\n  level: DEBUG\n",
-			dynamic: strings.NewReplacer("      tls: {}\n", "", "deckhand.example.org", "127.0.0.1", "127.0.0.1:3000", behind).Replace(blocks[1]),
-		} {
-			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		cmd := exec.Command("sh", "-c", `exec "$0" --configFile="$1" >&2`, program, static)
-		cmd.Dir = dir
-		return runProxy(t, cmd, regexp.MustCompile("Adding route for"))
 	})
 }
 
