@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup dist dist-test package-test image-test flags
+.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup dist dist-test package-test image-test engine-test flags
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -84,6 +84,7 @@ setup:
 	@scripts/need sqlite3 sqlite3 || test "$${CI:-}" != true
 	@scripts/need jq jq || test "$${CI:-}" != true
 	@scripts/need openssl openssl || test "$${CI:-}" != true
+	@scripts/need docker-registry docker-registry || test "$${CI:-}" != true
 	@scripts/need pgrep procps || test "$${CI:-}" != true
 	@scripts/need chromium chromium fonts-dejavu-core || test "$${CI:-}" != true
 	@scripts/need chromium-headless-shell chromium-headless-shell || true
@@ -244,6 +245,16 @@ image-test: web ## run the container image, the image for sandboxes and the comp
 	image=$$(scripts/sandbox-image deckhand-sandbox:test) || test "$${CI:-}" != true; \
 	DECKHAND_IMAGE_OLD=$(RELEASES)/old DECKHAND_IMAGE_NEW=$(RELEASES)/new DECKHAND_SANDBOX_IMAGE=$$image \
 		go test -count=1 -v -timeout 30m -run "TestContainerImage|TestSandboxImage|TestCommandsOfTheManual" ./packaging
+
+# The same tests run with Docker in make test.
+engine-test: runner ## run the tests of the docker driver with rootless Docker, Podman and rootless Podman
+	@set -e; for kind in docker-rootless podman podman-rootless; do \
+		echo "== $$kind"; dir=$$(mktemp -d /tmp/engine-test-XXXXXX); chmod 755 "$$dir"; \
+		trap "scripts/engine-kind stop $$kind $$dir; rm -rf $$dir" EXIT; \
+		host=$$(scripts/engine-kind start "$$kind" "$$dir"); \
+		env "$$host" $(STATIC) go test -count=1 -timeout 30m -run '$(or $(RUN),TestSuite|TestEscapes|TestCheckpoint)' ./internal/sandbox/docker; \
+		scripts/engine-kind stop "$$kind" "$$dir"; rm -rf "$$dir"; trap - EXIT; \
+	done
 
 clean: ## remove what make built
 	@rm -rf bin

@@ -162,6 +162,9 @@ func serve(args []string) error {
 	}
 	alone := os.Getpid() == 1 // the first process of a container, which is there for us
 	if alone {
+		if err := confine.Own(filepath.Dir(*state), *state, filepath.Dir(*socket)); err != nil {
+			return err
+		}
 		// A limit that the runner itself can meet must not end it.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGXFSZ)
 		c.Confine = confine.From(*state, filepath.Dir(*socket))
@@ -178,6 +181,10 @@ func serve(args []string) error {
 		return err
 	}
 	if alone {
+		// The server's connector has another user. Only it and the runner can reach the folder of the socket.
+		if err := os.Chmod(*socket, 0o666); err != nil {
+			return err
+		}
 		listener = outsiders{listener}
 	}
 	go spawn.Reserve()
@@ -204,21 +211,27 @@ func (l outsiders) Accept() (net.Conn, error) {
 	}
 }
 
-func fromOutside(conn net.Conn) bool {
+// peerOf returns the process at the other end of a connection: 0 if it is not in our namespace, -1 if it is unknown.
+func peerOf(conn net.Conn) int {
 	raw, err := conn.(*net.UnixConn).SyscallConn()
 	if err != nil {
-		return false
+		return -1
 	}
 	var peer *unix.Ucred
 	if ctl := raw.Control(func(fd uintptr) {
 		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	}); ctl != nil || err != nil {
-		return false
+		return -1
 	}
-	if peer.Pid == 0 { // not in our namespace at all
+	return int(peer.Pid)
+}
+
+func fromOutside(conn net.Conn) bool {
+	peer := peerOf(conn)
+	if peer == 0 { // not in our namespace at all
 		return true
 	}
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(int(peer.Pid)) + "/stat")
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(peer) + "/stat")
 	if err != nil {
 		return false
 	}
@@ -254,6 +267,10 @@ func dial(args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
+	// No process inside may trace the connector or use its descriptors.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return err
+	}
 	var conn net.Conn
 	var err error
 	for end := time.Now().Add(dialWait); ; time.Sleep(2 * time.Millisecond) {
@@ -265,6 +282,10 @@ func dial(args []string) error {
 		return err
 	}
 	defer conn.Close()
+	// The engine starts this program in a container, where only the first process is the runner.
+	if os.Getppid() == 0 && peerOf(conn) != 1 {
+		return errors.New("what listens on the socket is not the runner")
+	}
 	go spawn.Reserve()
 	// Either end closing ends the other: a half-open connection is useless.
 	var once sync.Once

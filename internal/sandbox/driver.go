@@ -228,6 +228,10 @@ type Spec struct {
 	Network Network
 	// Labels are stored with the sandbox, for operators.
 	Labels map[string]string
+	// Last is the stored handle of the sandbox; without Data if it was never started. Copied is true if its workspace may be
+	// a copy that Snapshot made. A driver with several machines finds the sandbox by these.
+	Last   Handle
+	Copied bool
 }
 
 // CheckID rejects IDs that are not valid names of folders and containers.
@@ -305,6 +309,10 @@ const (
 	BrowserFolder = "/tmp/deckhand-browser-"
 	BrowserPort   = "profile/DevToolsActivePort"
 )
+
+// RunnerOwner is the user and group of the runner's folders in a container whose user is root. No process
+// inside runs as this user, except connectors that the engine starts for the server.
+const RunnerOwner = 65533
 
 // Workspace is the path of the persistent folder inside the sandbox.
 const Workspace = "/workspace"

@@ -52,11 +52,32 @@ type Options struct {
 	Limits   Limits // of a sandbox
 	Together Limits // of all sandboxes at once
 
-	RootFS     string // of sandboxes without an image; "" for this machine's, without its secrets
-	Image      string // of sandboxes whose Spec names none
-	Pull       string // when to pull images: missing, always or never
-	User       string // inside an image; "" for the image's own
-	EngineHost string // address of the container engine; "" for the default
+	RootFS string // of sandboxes without an image; "" for this machine's, without its secrets
+	Image  string // of sandboxes whose Spec names none
+	Pull   string // when to pull images: missing, always or never
+	User   string // inside an image; "" for the image's own
+	// EngineHosts are the addresses of container engines; none for the default one.
+	EngineHosts []string
+}
+
+// EngineLister is a Driver that runs sandboxes on container engines.
+type EngineLister interface {
+	// Engines returns the state of each engine.
+	Engines(ctx context.Context) []Engine
+}
+
+// Engine is the state of a container engine.
+type Engine struct {
+	Address string
+	Version string
+	// Rootless is true if the engine runs as an ordinary user.
+	Rootless bool
+	// CPUs and Memory are those of its machine, Sandboxes the number of running sandboxes, including those of other servers.
+	CPUs      int
+	Memory    int64
+	Sandboxes int
+	// Error says why the engine does not answer; "" if it does.
+	Error string
 }
 
 // Pinger is a Driver that depends on a program which may not be running.

@@ -262,7 +262,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec.ID, spec.Silence = string(p.id), k.Silence
+	spec.ID, spec.Silence, spec.Last, spec.Copied = string(p.id), k.Silence, was.Handle, st.Created.Forked != nil
 	opened, err := k.room(ctx, p, st)
 	if err != nil {
 		return nil, err

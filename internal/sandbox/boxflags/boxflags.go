@@ -23,7 +23,7 @@ type Flags struct {
 	SandboxMemory    config.ByteSize `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
 	SandboxProcesses int             `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Maximum number of processes and threads in a sandbox (default: ${default})."`
 	SandboxDisk      config.ByteSize `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"Disk limit of a sandbox, including its workspace (default: ${default})."`
-	DockerHost       string          `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Address of the container engine: unix:///PATH, tcp://HOST:PORT with the TLS certificates in DOCKER_CERT_PATH, or ssh://USER@HOST. Default: DOCKER_HOST, or the default socket."`
+	DockerHost       []string        `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Address of a container engine: unix:///PATH, tcp://HOST:PORT with the TLS certificates in DOCKER_CERT_PATH or in ?certs=DIR, or ssh://USER@HOST. Repeat it to spread sandboxes over several engines. Default: DOCKER_HOST, or the default socket."`
 	Egress           string          `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"Network access for sandboxes: open (public internet), allowlist (--egress-allow) or off. Private addresses are always blocked, except --egress-private."`
 	EgressAllow      []string        `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts for --egress allowlist: example.org, *.example.org, example.org:8443."`
 	EgressPrivate    string          `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may access, such as a package mirror."`
@@ -68,5 +68,5 @@ func (f *Flags) Policy() (egress.Policy, error) {
 // Driver is the config of the driver that the flags name.
 func (f *Flags) Driver(dataDir, instance string, out sandbox.Outward, logger *slog.Logger) drivers.Config {
 	return drivers.Config{Kind: f.Sandbox, DataDir: dataDir, RunnerPath: f.RunnerPath, Options: sandbox.Options{Shared: f.Shared, Instance: instance, Outward: out, Logger: logger, Limits: f.PerSandbox(),
-		Together: f.Together, RootFS: f.SandboxRootFS, Image: f.SandboxImage, Pull: f.SandboxPull, User: f.SandboxUser, EngineHost: f.DockerHost}}
+		Together: f.Together, RootFS: f.SandboxRootFS, Image: f.SandboxImage, Pull: f.SandboxPull, User: f.SandboxUser, EngineHosts: f.DockerHost}}
 }

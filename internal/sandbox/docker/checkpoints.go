@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
@@ -53,10 +54,10 @@ func (d *Driver) empty(ctx context.Context, id string) bool {
 	}
 	defer got.Content.Close()
 	r := tar.NewReader(got.Content)
-	if _, err := r.Next(); err != nil { // the folder itself
-		return false
+	head, err := r.Next()
+	if err == nil && path.Clean(head.Name) == "." { // the folder itself, which Podman leaves out
+		_, err = r.Next()
 	}
-	_, err = r.Next()
 	return err == io.EOF
 }
 
@@ -159,7 +160,7 @@ func (d *Driver) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err 
 		if id == "" || !d.isOurs(c.Labels) {
 			continue
 		}
-		h := handle(id, data{Image: c.Labels[labelImage]})
+		h := d.handle(id, data{Image: c.Labels[labelImage]})
 		if e := d.settle(ctx, h); e != nil {
 			err = errors.Join(err, e)
 			continue

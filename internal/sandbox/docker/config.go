@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/account"
 	"deckhand/internal/sandbox/docker/bind"
 )
 
@@ -99,6 +101,26 @@ func (p *plan) user() string {
 	return p.image.user
 }
 
+// Capabilities are those of a runner that is root, by which it protects its folders from what it starts as root. What it starts has none.
+var Capabilities = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_SETPCAP"}
+
+// isRoot reports whether everything in the container runs as root.
+func (p *plan) isRoot() bool {
+	return account.IsRoot(p.user())
+}
+
+// Connector is the user of what connects the server to the runner: another than that of the commands in the sandbox, which
+// cannot trace it then.
+var Connector = fmt.Sprintf("%d:%d", sandbox.RunnerOwner, sandbox.RunnerOwner)
+
+// connector is the user for this container. The runner of a prepared image may be too old for another than its own.
+func (p *plan) connector() string {
+	if p.Prepared {
+		return ""
+	}
+	return Connector
+}
+
 // ourLabels are on the container and on the volume.
 func (d *Driver) ourLabels(p *plan) map[string]string {
 	l := maps.Clone(p.labels)
@@ -163,6 +185,7 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 	labels := d.ourLabels(p)
 	volumeLabels := maps.Clone(labels)
 	labels[labelImage], labels[labelRunner], labels[labelShape] = p.Image, p.program, p.label()
+	labels[labelConnector] = p.connector()
 	labels[labelGeneration] = strconv.Itoa(p.generation)
 
 	network := "proxied"
@@ -189,6 +212,9 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 			Type: mount.TypeVolume, Target: home,
 		}},
 	}
+	if p.isRoot() {
+		host.CapAdd = Capabilities
+	}
 	if !d.plain.Load() {
 		// Engines leave IPv6 off without a network, but what listens on "localhost"
 		// may well listen on ::1.
@@ -206,6 +232,7 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
 	}
 	if d.isPodman(ctx) {
+		host.SecurityOpt = append(host.SecurityOpt, "mask="+strings.Join(Masked, ":")) // it ignores MaskedPaths
 		if err := d.help(ctx, p, volumeLabels); err != nil {
 			return "", err
 		}

@@ -85,7 +85,8 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (box *sandbox.San
 		if err := d.settle(ctx, h); err != nil {
 			return err
 		}
-		box, err = d.connect(ctx, link{id: h.ID, container: d.container(h.ID), program: dataOf(h).Runner, onClose: d.patience.Lost})
+		v := dataOf(h)
+		box, err = d.connect(ctx, link{id: h.ID, container: d.container(h.ID), program: v.Runner, user: v.User, onClose: d.patience.Lost})
 		return err
 	})
 	return box, err
@@ -94,13 +95,15 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (box *sandbox.San
 // link says which runner to connect to.
 type link struct {
 	id, container, program string
-	isolated               bool
-	onClose                func()
+	// user runs the connector; "" is the user of the container.
+	user     string
+	isolated bool
+	onClose  func()
 }
 
 // connect reaches the runner of a container and hears it say hello.
 func (d *Driver) connect(ctx context.Context, l link) (*sandbox.Sandbox, error) {
-	conn, err := d.dial(ctx, l.container, l.program)
+	conn, err := d.dial(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -157,11 +160,11 @@ func (d *Driver) lastWords(ctx context.Context, name string) string {
 
 // dial runs the runner's own connector in the container: its standard input and
 // output are the connection. That is the only thing ever run by the engine.
-func (d *Driver) dial(ctx context.Context, name, program string) (*execstream.Conn, error) {
-	made, err := d.engine.ExecCreate(ctx, name, client.ExecCreateOptions{
+func (d *Driver) dial(ctx context.Context, l link) (*execstream.Conn, error) {
+	made, err := d.engine.ExecCreate(ctx, l.container, client.ExecCreateOptions{
 		AttachStdin: true, AttachStdout: true, AttachStderr: true,
-		WorkingDir: "/",
-		Cmd:        []string{program, "dial", "--socket", socketPath},
+		WorkingDir: "/", User: l.user,
+		Cmd: []string{l.program, "dial", "--socket", socketPath},
 	})
 	if isNotThere(err) || isAsleep(err) {
 		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, brief(err))
@@ -177,7 +180,7 @@ func (d *Driver) dial(ctx context.Context, name, program string) (*execstream.Co
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, d.whyNot(ctx, name, err)
+		return nil, d.whyNot(ctx, l.container, err)
 	}
 	return execstream.New(attached.HijackedResponse), nil
 }

@@ -23,6 +23,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker/connect"
+	"deckhand/internal/sandbox/docker/imagecache"
 	"deckhand/internal/sandbox/docker/pool"
 	"deckhand/internal/sandbox/docker/pull"
 	"deckhand/internal/sandbox/docker/registry"
@@ -57,14 +58,6 @@ type Options struct {
 // Name is how handles call this driver.
 const Name = "docker"
 
-// Kind is the driver as a server chooses it.
-var Kind = sandbox.Kind{
-	Properties: sandbox.Properties{Name: Name, Label: "any image", Auto: 2, Images: true, SlowStart: true, Confined: true, Folders: true},
-	Open: func(o sandbox.Options) (sandbox.Driver, error) {
-		return New(Options{Host: o.EngineHost, Runner: o.Runner, RunnerFor: o.RunnerFor, Image: o.Image, Pull: o.Pull, User: o.User, Instance: o.Instance, Outward: o.Outward, Logger: o.Logger})
-	},
-}
-
 // Where things are inside a container.
 const (
 	home       = "/.deckhand"
@@ -86,6 +79,7 @@ const (
 	labelImage      = "deckhand.image"
 	labelRunner     = "deckhand.runner"
 	labelShape      = "deckhand.shape"
+	labelConnector  = "deckhand.connector"
 	// labelPassing marks containers that live for one look at a workspace. They have no labelID,
 	// so that they are not mistaken for the sandbox itself.
 	labelPassing = "deckhand.passing"
@@ -121,7 +115,7 @@ type Driver struct {
 
 	busy   lock.Table
 	pulls  pull.Pulls
-	images images
+	images imagecache.Cache
 	// helpers keep checkpoints; restoring is held during a restore.
 	helpers   *pool.Pool
 	restoring lock.Table
@@ -207,9 +201,14 @@ type data struct {
 	Container string `json:"container,omitempty"`
 	Image     string `json:"image,omitempty"`
 	Runner    string `json:"runner,omitempty"`
+	// User runs the connector; "" is the user of the container.
+	User string `json:"user,omitempty"`
+	// Engine is the address of the engine.
+	Engine string `json:"engine,omitempty"`
 }
 
-func handle(id string, v data) sandbox.Handle {
+func (d *Driver) handle(id string, v data) sandbox.Handle {
+	v.Engine = d.engine.Address
 	raw, _ := json.Marshal(v)
 	return sandbox.Handle{Driver: Name, ID: id, Data: raw}
 }

@@ -1,14 +1,8 @@
 package docker_test
 
 import (
-	"bytes"
 	"errors"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,73 +11,28 @@ import (
 	"deckhand/internal/sandbox/docker/dockertest"
 )
 
-// ownEngine starts an engine of its own for a test, with the script that also
-// starts the one for all tests.
-func ownEngine(t *testing.T, dir string) string {
-	t.Helper()
-	for _, p := range []string{"/usr/sbin/dockerd", "/usr/bin/dockerd", "/usr/local/bin/dockerd"} {
-		if _, err := os.Stat(p); err == nil {
-			return engineScript(t, "start", dir)
-		}
-	}
-	dockertest.Missing(t, "there is no dockerd to start and stop; Debian has it in: docker.io")
-	return ""
-}
-
-func engineScript(t *testing.T, action, dir string) string {
-	t.Helper()
-	cmd := exec.Command("../../../scripts/engine", action, dir)
-	// One that answers is not what we want: it must not be stopped.
-	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+dir+"/none.sock")
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("scripts/engine %s: %v\n%s", action, err, said.String())
-	}
-	return strings.TrimPrefix(strings.TrimSpace(string(out)), "DOCKER_HOST=")
-}
-
 func TestEngineRestarts(t *testing.T) {
-	if os.Getuid() != 0 {
-		dockertest.Missing(t, "only root can start an engine")
-	}
 	if testing.Short() {
 		t.Skip("SKIPPED: starting an engine twice is slow")
 	}
-	dir := t.TempDir()
-	host := ownEngine(t, dir)
-	t.Cleanup(func() { engineScript(t, "stop", dir) })
-	if again := engineScript(t, "start", dir); again != host {
-		t.Errorf("a second start of the engine: %q, want %q", again, host)
+	own := dockertest.Start(t)
+	if again := own.Resume(t); again != own.Host {
+		t.Errorf("a second start of the engine: %q, want %q", again, own.Host)
 	}
-	t.Setenv("DOCKER_HOST", host)
+	t.Setenv("DOCKER_HOST", own.Host)
 	r := newRig(t)
 	box, h := r.open(sandbox.Spec{})
 	r.sh(box, "echo kept > file; echo layer > /etc/beside")
 
-	raw, err := os.ReadFile(filepath.Join(dir, "engine.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	own.Halt(t)
 	<-box.Done()
-	for syscall.Kill(pid, 0) == nil { // it is no child process that could be waited for
-		exec.Command("true").Run()
-	}
-	_, err = r.Attach(t.Context(), h)
+	_, err := r.Attach(t.Context(), h)
 	r.refused(err, "Cannot reach the container engine")
 	if errors.Is(err, sandbox.ErrGone) {
 		t.Error("a sandbox is called gone although it is unknown")
 	}
 
-	if again := engineScript(t, "start", dir); again != host {
+	if again := own.Resume(t); again != own.Host {
 		t.Fatalf("the engine is elsewhere now: %q", again)
 	}
 	if _, err := r.Attach(t.Context(), h); !errors.Is(err, sandbox.ErrGone) {

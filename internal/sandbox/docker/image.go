@@ -3,7 +3,6 @@ package docker
 import (
 	"context"
 	"strings"
-	"sync"
 
 	"github.com/containerd/errdefs"
 
@@ -14,13 +13,6 @@ import (
 type image struct {
 	id   string
 	user string
-}
-
-// images remembers what was learned about images, by their content's name. It
-// never becomes wrong, since the content cannot change.
-type images struct {
-	runners sync.Map // where a prepared image has the runner
-	owners  sync.Map // which numbers a user has in an image, by both names
 }
 
 // pull pulls an image that the engine does not have.

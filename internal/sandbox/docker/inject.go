@@ -51,8 +51,7 @@ func (d *Driver) inject(p *plan) {
 	switch {
 	case p.Prepared:
 		if p.program == "" {
-			known, _ := d.images.runners.Load(p.image.id)
-			p.program, _ = known.(string)
+			p.program = d.images.RunnerOf(p.image.id)
 		}
 	case d.engine.Local && !p.unmountable && !d.copies.Load():
 		p.mounts = true
@@ -147,12 +146,12 @@ func (d *Driver) pack(p *plan, own owner, to string) (io.Reader, error) {
 			return nil, err
 		}
 	}
-	folders := []string{"run", "state", "output"}
+	folders := map[string]int64{"run": 0o711, "state": 0o700, "output": 0o700} // the connector passes through run
 	if p.Folder != "" {
-		folders = append(folders, homeFolder)
+		folders[homeFolder] = 0o700
 	}
-	for _, name := range folders {
-		if err := addFolder(w, inside+name+"/", 0o700, own); err != nil {
+	for name, mode := range folders {
+		if err := addFolder(w, inside+name+"/", mode, own); err != nil {
 			return nil, err
 		}
 	}
@@ -192,17 +191,16 @@ func addFolder(w *tar.Writer, name string, mode int64, own owner) error {
 
 // ownerIn finds the numbers of the user that a container runs as.
 func (d *Driver) ownerIn(ctx context.Context, containerID string, p *plan) (owner, error) {
-	user := p.user()
-	if account.IsRoot(user) {
+	if p.isRoot() {
 		return owner{}, nil
 	}
-	key := p.image.id + " " + user
-	if own, ok := d.images.owners.Load(key); ok {
-		return own.(owner), nil
+	user := p.user()
+	if own, ok := d.images.OwnerOf(p.image.id, user); ok {
+		return own, nil
 	}
 	own, err := account.Find(ctx, d.engine.Client, containerID, p.Image, user)
 	if err == nil {
-		d.images.owners.Store(key, own)
+		d.images.SetOwner(p.image.id, user, own)
 	}
 	return own, err
 }

@@ -143,6 +143,9 @@ func TestEngineOverTLS(t *testing.T) {
 	plain, a := forward(t), newAuthority(t)
 	host := a.encrypted(plain)
 	works(t, host, map[string]string{"DOCKER_CERT_PATH": a.folder()})
+	t.Run("certificates of one engine", func(t *testing.T) {
+		works(t, host+"?certs="+a.folder(), map[string]string{"DOCKER_CERT_PATH": newAuthority(t).folder()})
+	})
 
 	// Engines and clients with certificates of another authority are refused, also without DOCKER_TLS_VERIFY.
 	t.Setenv("DOCKER_CERT_PATH", newAuthority(t).folder())

@@ -143,11 +143,11 @@ func (d *Driver) fresh(ctx context.Context, p *plan) (sandbox.Handle, error) {
 		if err != nil {
 			return sandbox.Handle{}, err
 		}
-		box, err := d.connect(ctx, link{id: p.id, container: made, program: p.program, onClose: d.patience.Lost})
+		box, err := d.connect(ctx, link{id: p.id, container: made, program: p.program, user: p.connector(), onClose: d.patience.Lost})
 		if err == nil {
 			d.drop(p.id) // of a container before this one
 			d.park(p.id, box)
-			return handle(p.id, data{Container: made, Image: p.Image, Runner: p.program}), nil
+			return d.handle(p.id, data{Container: made, Image: p.Image, Runner: p.program, User: p.connector()}), nil
 		}
 		err = d.deaf(ctx, made, err, p)
 		d.discard(ctx, made)
@@ -167,6 +167,7 @@ func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
 	p.program = ""
 	for {
 		d.inject(p)
+		plain, counted := d.plain.Load(), d.counted.Load() // other starts find out at the same time
 		made, err := d.create(ctx, p)
 		if isTaken(err) {
 			return "", errTaken
@@ -187,9 +188,9 @@ func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
 		case p.mounts && d.isRunnerMount(err):
 			d.log.Info("the container engine cannot mount the runner, so it is copied", "why", brief(err))
 			p.unmountable = true
-		case !d.plain.Load() && holds(brief(err), "disable_ipv6", "sysctl"): // a kernel without IPv6
+		case !plain && holds(brief(err), "disable_ipv6", "sysctl"): // a kernel without IPv6
 			d.plain.Store(true)
-		case !d.counted.Load() && holds(brief(err), "setting rlimit"): // Podman without all of root's rights
+		case !counted && holds(brief(err), "setting rlimit"): // Podman without all of root's rights
 			d.counted.Store(true)
 		case p.Prepared && p.program == runnerPath && isMissingProgram(err):
 			p.program = preparedName
@@ -202,7 +203,7 @@ func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
 // learn remembers what worked, so that the next one need not try.
 func (d *Driver) learn(p *plan) {
 	if p.Prepared {
-		d.images.runners.Store(p.image.id, p.program)
+		d.images.SetRunner(p.image.id, p.program)
 	}
 	if p.unmountable {
 		d.copies.Store(true)
@@ -230,7 +231,8 @@ func (d *Driver) launch(ctx context.Context, made string, p *plan) error {
 // reuse makes a container that exists run. errUseless if it has to be replaced.
 func (d *Driver) reuse(ctx context.Context, p *plan, old *container.InspectResponse) (sandbox.Handle, error) {
 	program := old.Config.Labels[labelRunner]
-	h := handle(p.id, data{Container: old.ID, Image: old.Config.Labels[labelImage], Runner: program})
+	user := old.Config.Labels[labelConnector]
+	h := d.handle(p.id, data{Container: old.ID, Image: old.Config.Labels[labelImage], Runner: program, User: user})
 	state := container.StateDead
 	if old.State != nil {
 		state = old.State.Status
@@ -254,7 +256,7 @@ func (d *Driver) reuse(ctx context.Context, p *plan, old *container.InspectRespo
 		return h, err
 	}
 	d.drop(p.id)
-	box, err := d.connect(ctx, link{id: p.id, container: old.ID, program: program, onClose: d.patience.Lost})
+	box, err := d.connect(ctx, link{id: p.id, container: old.ID, program: program, user: user, onClose: d.patience.Lost})
 	if err != nil {
 		return h, d.deaf(ctx, old.ID, err, p)
 	}
@@ -279,9 +281,12 @@ func (d *Driver) again(ctx context.Context, p *plan, old *container.InspectRespo
 	}
 	if want := resources(p.limits); old.HostConfig != nil && !sameLimits(old.HostConfig.Resources, want) {
 		want.Ulimits = nil // these cannot be changed, and never differ
-		if _, err := d.engine.ContainerUpdate(ctx, old.ID, client.ContainerUpdateOptions{Resources: &want}); isNotThere(err) {
+		_, err := d.engine.ContainerUpdate(ctx, old.ID, client.ContainerUpdateOptions{Resources: &want})
+		switch {
+		case isNotThere(err) && old.HostConfig.Memory == 0: // an engine that ignores limits: a new container would have none either
+		case isNotThere(err):
 			return errUseless // an engine that cannot do that
-		} else if err != nil {
+		case err != nil:
 			return d.startWords(err, p.shape)
 		}
 	}

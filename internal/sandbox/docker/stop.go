@@ -155,14 +155,14 @@ func (d *Driver) List(ctx context.Context) ([]sandbox.Found, error) {
 		}
 		known[id] = true
 		found = append(found, sandbox.Found{
-			Handle:  handle(id, data{Container: c.ID, Image: c.Labels[labelImage], Runner: c.Labels[labelRunner]}),
+			Handle:  d.handle(id, data{Container: c.ID, Image: c.Labels[labelImage], Runner: c.Labels[labelRunner], User: c.Labels[labelConnector]}),
 			Running: c.State == container.StateRunning || c.State == container.StateRestarting || c.State == container.StatePaused,
 		})
 	}
 	for _, v := range volumes.Items {
 		if id := v.Labels[labelID]; d.isOurs(v.Labels) && id != "" && !known[id] {
 			known[id] = true
-			found = append(found, sandbox.Found{Handle: handle(id, data{})})
+			found = append(found, sandbox.Found{Handle: d.handle(id, data{})})
 		}
 	}
 	if old {

@@ -1,6 +1,8 @@
 package docker_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moby/moby/api/types/container"
@@ -28,7 +30,7 @@ func suite(t *testing.T, changes ...string) sandboxtest.Options {
 			}
 			return d
 		},
-		Confined: true, Limits: true, Disk: true, Shell: "sh", NoGit: true, Folders: true,
+		Confined: true, Limits: limits(t, engine), Disk: true, Connectors: true, Shell: "sh", NoGit: true, Folders: true,
 		Kill: func(t *testing.T, h sandbox.Handle) {
 			name := prefix(t) + "-" + h.ID
 			ended := engine.ContainerWait(t.Context(), name, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
@@ -44,13 +46,21 @@ func suite(t *testing.T, changes ...string) sandboxtest.Options {
 	}
 }
 
+// limits reports whether the engine can limit memory and processes. Only a rootless one may be unable to.
+func limits(t *testing.T, engine *client.Client) bool {
+	t.Helper()
+	got, err := engine.Info(t.Context(), client.InfoOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rootless := slices.ContainsFunc(got.Info.SecurityOptions, func(s string) bool { return strings.Contains(s, "rootless") })
+	return !rootless || got.Info.MemoryLimit && got.Info.PidsLimit && got.Info.CPUCfsQuota
+}
+
 func TestSuite(t *testing.T) { sandboxtest.Run(t, suite(t)) }
 
-func TestEscapes(t *testing.T) {
-	o := suite(t)
-	o.OpenFolder = true
-	sandboxtest.Escapes(t, o)
-}
+// Commands are root in their container, as the runner is, but have no capabilities.
+func TestEscapes(t *testing.T) { sandboxtest.Escapes(t, suite(t)) }
 
 // An image with a user of its own keeps that user off the runner's folder, too.
 func TestEscapesOfAUser(t *testing.T) { sandboxtest.Escapes(t, suite(t, "USER 1000")) }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/docker"
+	"deckhand/internal/sandbox/docker/engines"
 )
 
 // kinds are the drivers in the order of the help. The runner is a Linux program, so the drivers that run it directly
 // on this machine return an error that says so.
-var kinds = []sandbox.Kind{linuxOnly("local", "Linux namespaces, no daemon", true), docker.Kind, linuxOnly("host", "no sandbox", false)}
+var kinds = []sandbox.Kind{linuxOnly("local", "Linux namespaces, no daemon", true), engines.Kind, linuxOnly("host", "no sandbox", false)}
 
 func linuxOnly(name, label string, confined bool) sandbox.Kind {
 	return sandbox.Kind{

@@ -25,6 +25,7 @@ var escapeTests = []test[*prison]{
 	{name: "Processes", run: otherProcesses},
 	{name: "Runner", run: runnerMemory},
 	{name: "RunnerFiles", run: runnerFiles},
+	{name: "Connections", run: connections},
 	{name: "Descriptors", run: descriptors},
 	{name: "Environment", run: leakedEnvironment},
 	{name: "Mounts", run: mountTable},
@@ -376,9 +377,7 @@ func runnerFiles(t *testing.T, p *prison) {
 	found := p.ok(t, "%s find 6 fence runner.sock .sock process.json results", p.h)
 	for line := range strings.Lines(found) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "found "); ok && !strings.HasPrefix(path, "/etc/") && !strings.HasPrefix(path, "/var/lib/") {
-			if !p.options.OpenFolder {
-				p.refused(t, "open write %s", path)
-			}
+			p.refused(t, "open write %s", path)
 			p.refused(t, "command %s", path)
 		}
 	}
@@ -387,9 +386,9 @@ func runnerFiles(t *testing.T, p *prison) {
 	}
 	texts := []string{
 		"test -s /.deckhand/runner && echo x > /.deckhand/runner", "test -s /.deckhand/runner && rm -f /.deckhand/runner", "mv /.deckhand /deckhand-moved",
-	}
-	if !p.options.OpenFolder {
-		texts = append(texts, "echo 1 > /.deckhand/state/fence", "touch /.deckhand/state/x", "cat /.deckhand/state/results/*", "touch /.deckhand/run/x", "test -e /.deckhand/run/runner.sock && rm -f /.deckhand/run/runner.sock")
+		"echo 1 > /.deckhand/state/fence", "touch /.deckhand/state/x", "cat /.deckhand/state/results/*", "touch /.deckhand/run/x", "chmod 777 /.deckhand/run /.deckhand/state; touch /.deckhand/run/x",
+		"mv /.deckhand/run /.deckhand/run2", "mkdir -p /.deckhand/new",
+		"test -d /.deckhand/run && rm -f /.deckhand/run/runner.sock && ! ls /.deckhand/run/runner.sock",
 	}
 	for _, text := range texts {
 		if r := p.sh(t, "%s", text); r.Exit == 0 {
@@ -400,6 +399,23 @@ func runnerFiles(t *testing.T, p *prison) {
 	must(t, p.Under(7).Ack(within(t), "x"))
 	p.sh(t, "find / -xdev -name fence -exec sh -c 'echo 1 > {}' \\; 2>/dev/null")
 	fails(t, "an old claim after an attempt to change it", p.Under(6).Ack(within(t), "x"), sandbox.ErrFenced)
+}
+
+// connections: no process takes over what connects the server to the runner.
+func connections(t *testing.T, p *prison) {
+	if !p.options.Connectors {
+		t.Skip("there are no connectors")
+	}
+	const all = 6
+	g := p.start(t, sandbox.Command{Shell: "thief", Text: fmt.Sprintf("%s connectors %d", p.h, all)})
+	for n := 1; n < all; n++ { // beside the one of this connection
+		g.shows(t, fmt.Sprintf("tried %d", n))
+		again := attach(t, p.options, p.driver, p.handle)
+		same(t, "a command over another connection", again.ok(t, "echo well"), "well")
+	}
+	if r := g.wait(t); r.Exit != 0 || strings.Contains(r.Output, "taken over") || strings.Contains(r.Output, "done") {
+		t.Errorf("connectors were taken over (exit %d): %s", r.Exit, r.Output)
+	}
 }
 
 // descriptors: no process inherits a file of the server.

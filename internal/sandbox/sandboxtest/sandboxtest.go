@@ -43,9 +43,8 @@ type Options struct {
 	// Kill ends the runner from outside, as a machine would that runs out of
 	// memory, and returns when it is dead. nil if there is no such way.
 	Kill func(t *testing.T, h sandbox.Handle)
-	// OpenFolder says that the runner's own folder is open to what runs inside,
-	// because both are root in a container: it can then spoil its own results.
-	OpenFolder bool
+	// Connectors says that the driver starts a process inside for each connection.
+	Connectors bool
 	// Folders says that folders of this machine can be workspaces. Drivers with State always support them.
 	Folders bool
 	// State is the folder where the driver that New makes for t keeps its things

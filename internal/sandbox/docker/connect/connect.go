@@ -36,13 +36,22 @@ func (e Engine) Close() error {
 }
 
 // Open returns a client for the engine at an address: unix:///PATH, tcp://HOST:PORT, or ssh://USER@HOST. The default is DOCKER_HOST, or the
-// default socket. For TCP, the certificates are in the folder DOCKER_CERT_PATH, and that of the engine is always verified. Open does not connect.
+// default socket. For TCP, the certificates are in the folder DOCKER_CERT_PATH, or in DIR of tcp://HOST:PORT?certs=DIR, and that of the engine is
+// always verified. Open does not connect.
 func Open(host string) (Engine, error) {
 	host = cmp.Or(host, os.Getenv(client.EnvOverrideHost), client.DefaultDockerHost)
 	scheme, _, _ := strings.Cut(host, "://")
+	certificates := os.Getenv(client.EnvOverrideCertPath)
+	if address, query, found := strings.Cut(host, "?"); found && scheme == "tcp" {
+		folder, ok := strings.CutPrefix(query, "certs=")
+		if !ok || !filepath.IsAbs(folder) {
+			return Engine{}, errors.New("after the address of an engine over TCP, only ?certs=DIR with an absolute path is allowed")
+		}
+		host, certificates = address, folder
+	}
 	e := Engine{Address: host, Local: scheme == "unix"}
 	options := []client.Opt{client.WithAPIVersionFromEnv()}
-	switch certificates := os.Getenv(client.EnvOverrideCertPath); {
+	switch {
 	case scheme == "ssh":
 		var err error
 		if e.over, err = overSSH(host); err != nil {

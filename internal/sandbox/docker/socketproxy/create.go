@@ -64,6 +64,8 @@ func checkHost(h container.HostConfig) (*container.HostConfig, error) {
 		return nil, refused("the network mode of a container must be none")
 	case !slices.Equal(h.CapDrop, []string{"ALL"}):
 		return nil, refused("a container must drop all capabilities")
+	case h.CapAdd != nil && !slices.Equal(h.CapAdd, docker.Capabilities):
+		return nil, refused("a container must have the capabilities of the docker driver, and no others")
 	case !slices.Equal(h.SecurityOpt, []string{"no-new-privileges"}):
 		return nil, refused("a container must have the security option no-new-privileges, and no other")
 	case !slices.Equal(h.MaskedPaths, docker.Masked):
@@ -96,11 +98,11 @@ func checkHost(h container.HostConfig) (*container.HostConfig, error) {
 		return nil, err
 	}
 	allowed := &container.HostConfig{
-		NetworkMode: h.NetworkMode, CapDrop: h.CapDrop, SecurityOpt: h.SecurityOpt, MaskedPaths: h.MaskedPaths, OomScoreAdj: h.OomScoreAdj,
+		NetworkMode: h.NetworkMode, CapDrop: h.CapDrop, CapAdd: h.CapAdd, SecurityOpt: h.SecurityOpt, MaskedPaths: h.MaskedPaths, OomScoreAdj: h.OomScoreAdj,
 		LogConfig: h.LogConfig, Mounts: h.Mounts, Sysctls: h.Sysctls, Resources: limits, ShmSize: h.ShmSize, Init: h.Init, AutoRemove: h.AutoRemove,
 		RestartPolicy: h.RestartPolicy,
 	}
-	h.NetworkMode, h.CapDrop, h.SecurityOpt, h.MaskedPaths, h.OomScoreAdj, h.LogConfig, h.Mounts, h.Sysctls = "", nil, nil, nil, 0, container.LogConfig{}, nil, nil
+	h.NetworkMode, h.CapDrop, h.CapAdd, h.SecurityOpt, h.MaskedPaths, h.OomScoreAdj, h.LogConfig, h.Mounts, h.Sysctls = "", nil, nil, nil, nil, 0, container.LogConfig{}, nil, nil
 	h.Resources, h.ShmSize, h.Init, h.AutoRemove, h.RestartPolicy = container.Resources{}, 0, nil, false, container.RestartPolicy{}
 	return allowed, empty(reflect.ValueOf(h))
 }
@@ -151,9 +153,12 @@ func checkUpdate(u *container.UpdateConfig) error {
 	return err
 }
 
-// checkExec allows commands as the user of the container.
+// checkExec allows commands as the user of the container, or as that of the driver's connectors.
 func checkExec(e *container.ExecCreateRequest) error {
 	rest := *e
+	if rest.User == docker.Connector {
+		rest.User = ""
+	}
 	rest.AttachStdin, rest.AttachStdout, rest.AttachStderr, rest.WorkingDir, rest.Cmd = false, false, false, "", nil
 	return empty(reflect.ValueOf(rest))
 }

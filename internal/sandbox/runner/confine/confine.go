@@ -20,10 +20,12 @@ import (
 //
 // Landlock can only list what is allowed, so everything at the top of the tree is allowed but
 // the runner's folders. Entries made there later would be missing: users that can make entries
-// there are not confined this way. The folders are then protected by their mode alone, which
-// only admits the runner's user.
+// there are not confined this way. The folders are then protected by their mode alone; see Own.
 func From(private ...string) func() error {
 	return func() error {
+		if err := dropCapabilities(); err != nil {
+			return err
+		}
 		abi := Version()
 		if abi == 0 {
 			return nil

@@ -44,6 +44,7 @@ var commands = map[string]func(args []string) error{
 	"write":      write,
 	"rights":     rights,
 	"ptrace":     trace,
+	"connectors": connectors,
 	"signal":     signalProcess,
 	"syscall":    try,
 }

@@ -18,6 +18,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
+	"deckhand/internal/sandbox/runner/confine"
 	"deckhand/internal/sandbox/runner/spawn"
 )
 
@@ -85,6 +86,9 @@ func (s *server) serve(socket, state, output, network string) error {
 			return err
 		}
 	}
+	if err := confine.Own(filepath.Dir(state), state, filepath.Dir(socket)); err != nil {
+		return err
+	}
 	// Each run adds a letter, so that a test sees whether the state was kept.
 	before, _ := os.ReadFile(filepath.Join(state, "boots"))
 	s.boot = string(before) + "I"
@@ -92,7 +96,7 @@ func (s *server) serve(socket, state, output, network string) error {
 		return err
 	}
 	var err error
-	if s.spawner, err = spawn.New(spawn.Options{}); err != nil {
+	if s.spawner, err = spawn.New(spawn.Options{Confine: confine.From()}); err != nil {
 		return err
 	}
 	if network == "proxied" {
@@ -103,6 +107,9 @@ func (s *server) serve(socket, state, output, network string) error {
 	_ = os.Remove(socket)
 	l, err := net.Listen("unix", socket)
 	if err != nil {
+		return err
+	}
+	if err := os.Chmod(socket, 0o666); err != nil {
 		return err
 	}
 	for {

@@ -1,4 +1,5 @@
-package docker
+// Package check checks a container engine for deckhand doctor.
+package check
 
 import (
 	"context"
@@ -8,28 +9,41 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/connect"
 )
 
+// Engine is an engine and what the docker driver uses with it.
+type Engine struct {
+	connect.Engine
+	// Runner is the path of the runner, and Image the default image.
+	Runner, Image string
+	// Answers fails if the engine does not answer.
+	Answers func(context.Context) error
+	// HasImage reports whether the engine has the image.
+	HasImage func(context.Context) (bool, error)
+}
+
 // Check asks the engine what it can do, and looks for the runner and the image.
-func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
-	what := "container engine at " + d.engine.Address
-	if err := d.Ping(ctx); err != nil {
+func (e Engine) Check(ctx context.Context) []sandbox.Finding {
+	what := "container engine at " + e.Address
+	if err := e.Answers(ctx); err != nil {
 		return []sandbox.Finding{{
 			Fatal: true, What: what, Found: err.Error(),
 			Fix: "Start Docker or Podman, or set --docker-host. The user who runs the server needs access to its socket.",
 		}}
 	}
-	got, err := d.engine.Info(ctx, client.InfoOptions{})
+	got, err := e.Info(ctx, client.InfoOptions{})
 	if err != nil {
-		return []sandbox.Finding{{Fatal: true, What: what, Found: brief(err), Fix: "Look into the log of the container engine."}}
+		return []sandbox.Finding{{Fatal: true, What: what, Found: clip.Line(err.Error()), Fix: "Look into the log of the container engine."}}
 	}
 	info := got.Info
 	found := []sandbox.Finding{{
 		OK: true, What: what,
-		Found: fmt.Sprintf("version %s, API %s, storage %s, cgroup v%s", info.ServerVersion, d.engine.ClientVersion(), info.Driver, info.CgroupVersion),
+		Found: fmt.Sprintf("version %s, API %s, storage %s, cgroup v%s", info.ServerVersion, e.ClientVersion(), info.Driver, info.CgroupVersion),
 	}}
-	if d.engine.Plain {
+	if e.Plain {
 		found = append(found, sandbox.Finding{What: "connection", Found: "not encrypted: whoever can listen in or connect to this port controls the machine of the engine",
 			Fix: "Use TLS (DOCKER_CERT_PATH), ssh:// or a unix socket."})
 	}
@@ -52,41 +66,41 @@ func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
 			seccomp = sandbox.Finding{OK: true, What: seccomp.What, Found: "on"}
 		}
 	}
-	return append(found, seccomp, d.checkRunner(), d.checkImage(ctx))
+	return append(found, seccomp, e.checkRunner(), e.checkImage(ctx))
 }
 
-func (d *Driver) checkRunner() sandbox.Finding {
+func (e Engine) checkRunner() sandbox.Finding {
 	f := sandbox.Finding{What: "runner"}
-	if d.options.Runner == "" {
+	if e.Runner == "" {
 		f.Found, f.Fix = "missing: only images that contain it can be used", "Give the driver the path of the runner."
 		return f
 	}
-	info, err := os.Stat(d.options.Runner)
+	info, err := os.Stat(e.Runner)
 	switch {
 	case err != nil:
 		f.Fatal, f.Found, f.Fix = true, err.Error(), "Build it, or install the server anew."
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-		f.Fatal, f.Found, f.Fix = true, d.options.Runner+" is not a program", "Make it executable, or install the server anew."
+		f.Fatal, f.Found, f.Fix = true, e.Runner+" is not a program", "Make it executable, or install the server anew."
 	default:
-		f.OK, f.Found = true, d.options.Runner
+		f.OK, f.Found = true, e.Runner
 	}
 	return f
 }
 
-func (d *Driver) checkImage(ctx context.Context) sandbox.Finding {
+func (e Engine) checkImage(ctx context.Context) sandbox.Finding {
 	f := sandbox.Finding{What: "default image"}
-	if d.options.Image == "" {
+	if e.Image == "" {
 		f.Found, f.Fix = "none: each user must set an image in the settings", "Set --sandbox-image."
 		return f
 	}
-	_, here, err := d.find(ctx, d.options.Image)
+	here, err := e.HasImage(ctx)
 	switch {
 	case err != nil:
 		f.Found, f.Fix = err.Error(), "Choose another image."
 	case !here:
-		f.OK, f.Found = true, d.options.Image+" is not pulled yet: the first sandbox waits for it"
+		f.OK, f.Found = true, e.Image+" is not pulled yet: the first sandbox waits for it"
 	default:
-		f.OK, f.Found = true, d.options.Image
+		f.OK, f.Found = true, e.Image
 	}
 	return f
 }
