@@ -54,6 +54,8 @@ type serveCmd struct {
 	OTLPEndpoint string        `name:"otlp-endpoint" group:"monitor" env:"DECKHAND_OTLP_ENDPOINT" placeholder:"URL" help:"Send traces to this OTLP endpoint, such as http://127.0.0.1:4318. Default: no traces."`
 	LogLevel     string        `name:"log-level" group:"monitor" env:"DECKHAND_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error."`
 	LogFormat    string        `name:"log-format" group:"monitor" env:"DECKHAND_LOG_FORMAT" default:"text" enum:"text,json" help:"Log format: text or json."`
+
+	level *slog.LevelVar
 }
 
 // shutdownTime is how long requests may take after a signal.
@@ -66,8 +68,9 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	}
 	machine.CollectRarely()
 	models := catalogue.New(file.Models())
-	redactor, level := secret.NewRedactor(), telemetry.Level(c.LogLevel)
-	logger := telemetry.NewLogger(o.Stderr, level, c.LogFormat, redactor.Handler)
+	redactor := secret.NewRedactor()
+	c.level = telemetry.Level(c.LogLevel)
+	logger := telemetry.NewLogger(o.Stderr, c.level, c.LogFormat, redactor.Handler)
 
 	d, err := c.open(ctx)
 	if err != nil {
@@ -97,7 +100,7 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Addr, err)
 	}
-	s.reloader = &reload.Reloader{Read: func() (reload.Values, error) { return values(file.Args) }, Level: level, Catalogue: models, Log: logger}
+	s.reloader = &reload.Reloader{Read: func() (reload.Values, error) { return values(file.Args) }, Level: c.level, Catalogue: models, Log: logger}
 	if err := s.reloader.Begin(); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"deckhand/internal/activity"
 	"deckhand/internal/agent"
 	"deckhand/internal/cluster"
 	"deckhand/internal/config/reload"
@@ -23,6 +24,7 @@ import (
 	"deckhand/internal/datadir"
 	"deckhand/internal/gitaccess"
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/health"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/httpapi/account"
 	"deckhand/internal/httpapi/conversations"
@@ -46,6 +48,7 @@ import (
 	"deckhand/internal/tool/bash"
 	"deckhand/internal/trigger"
 	"deckhand/internal/workspace"
+	"deckhand/internal/workspace/network"
 	"deckhand/web"
 )
 
@@ -56,9 +59,12 @@ type server struct {
 	api     *httpapi.Handler
 	loop    *agent.Loop
 	metrics *telemetry.Metrics
-	tracer  *telemetry.Tracer
-	keeper  *workspace.Keeper
-	egress  *egress.Proxy
+	// activity and git know how model calls and requests to git hosts went.
+	activity *activity.Activity
+	git      activity.Hosts
+	tracer   *telemetry.Tracer
+	keeper   *workspace.Keeper
+	egress   *egress.Proxy
 	// workspaces are the keeper's workspaces with the environment of the current
 	// settings.
 	workspaces *profile.Workspaces
@@ -108,29 +114,31 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 	if err != nil {
 		return nil, err
 	}
+	s.activity = activity.New(models.ProviderName)
 	client := outbound.NewClient(reach, 10*time.Second)
+	gitClient := s.git.Client(client)
 
 	limit, err := c.userLimit()
 	if err != nil {
 		return nil, err
 	}
-	sessions := session.New(d.db, session.WithUserLimit(limit))
+	sessions := session.New(s.activity.Log(d.db), session.WithUserLimit(limit))
 	userSettings := settings.New(d.db, keyring, redactor)
 	userSettings.SingleProcess = true // we lock the data dir, and commands that change settings notify us
 	s.masks = &profile.Masks{Settings: userSettings, Index: d.db}
 	hub := live.New(d.db, s.masks.Frame, s.masks.Native)
 	sessions.Written(hub.Written)
 	s.sessions, s.settings, s.hub = sessions, userSettings, hub
-	driver, policy, err := s.wireSandboxes(ctx, c, sessions, userSettings, client)
+	driver, policy, err := s.wireSandboxes(ctx, c, sessions, userSettings, gitClient)
 	if err != nil {
 		return nil, err
 	}
 	patient := outbound.NewClient(reach, 0)
-	s.forges = &gitaccess.Forges{Settings: userSettings, Sessions: sessions, Client: patient, Public: func() string { return s.public }}
+	s.forges = &gitaccess.Forges{Settings: userSettings, Sessions: sessions, Client: s.git.Client(patient), Public: func() string { return s.public }}
 	s.profiles = profile.New(c.profile(s, c.DataDir, patient, models, driver, c.Titles == "model"))
 	// The data dir is locked, so this process is the only member. Any other holder of a claim is dead.
 	members := cluster.NewMemory(0, nil)
-	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Leases: members, Wakes: members, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.api.Pending() > busyRequests },
+	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Leases: members, Wakes: members, Deltas: s.activity.Deltas(hub), Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.api.Pending() > busyRequests },
 		Workspaces: s.workspaces, Profile: s.profiles.Profile, Recall: s.profiles.Recall, Picture: s.profiles.Picture, Script: profile.Script, Shell: bash.Tool{}, Worked: s.worked,
 		Delegate: func(ctx context.Context, d conversation.Delegate) error { return s.conversations.Delegate(ctx, d) },
 		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})
@@ -145,7 +153,7 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Seal: keyring, NewID: d.db.NewID, Models: s.profiles.Rules(), UserLimit: limit, SandboxImages: driver.Images,
 		Conflicts: d.gate, Workspaces: s.keeper, Feedback: d.db.Feedback(), Redact: redactor.Add,
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {
-			return gitprovider.Verify(ctx, client, gitaccess.Tokens(st), provider, repository, branch)
+			return gitprovider.Verify(ctx, gitClient, gitaccess.Tokens(st), provider, repository, branch)
 		},
 	})
 	d.gate.OnChange = disabled.Stopper(d.gate.DisabledUsers, s.conversations)
@@ -164,7 +172,7 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 		Server:    httpapi.Server{Version: version, DataDir: c.DataDir, Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) }},
 	}
 	config.Files.Workspaces, config.Files.Egress, config.Files.ServerPolicy = s.keeper, s.egress, policy
-	s.wireForges(&config, client)
+	s.wireForges(&config, gitClient)
 	if c.MetricsAddr == "" {
 		config.Telemetry.Metrics = s.metrics.Handler()
 	}
@@ -175,8 +183,8 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 	if config.Forwarding, err = c.forwarding(ctx, d, keyring); err != nil {
 		return nil, err
 	}
+	config.Server.Board, config.Server.Level = s.board(c, config), c.level
 	s.api = httpapi.New(config)
-	s.measure(hub)
 	return s, nil
 }
 
@@ -198,7 +206,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 	if err != nil {
 		return drivers.Driver{}, policy, err
 	}
-	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Git: gitaccess.Grants(sessions, userSettings), Ledger: s.data.db.Egress(), Log: s.logger})
+	s.egress = egress.New(egress.Config{Policy: network.PolicyOf(sessions, policy), AllowPrivate: private, Git: gitaccess.Grants(sessions, userSettings), Ledger: s.data.db.Egress(), Log: s.logger})
 	s.out = func(ctx context.Context, id, call string, conn net.Conn) {
 		s.egress.Serve(ctx, id, agent.ModelsID(call), conn)
 	}
@@ -232,14 +240,18 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 	return d, policy, nil
 }
 
-// measure adds the metrics of the parts.
-func (s *server) measure(hub *live.Hub) {
-	written := s.data.db.Written
-	s.metrics.Counter("deckhand_store_commits_total", "Transactions committed to the store.", func() float64 { _, n := written(); return float64(n) })
-	s.metrics.Counter("deckhand_store_writes_total", "Writes committed to the store.", func() float64 { n, _ := written(); return float64(n) })
-	s.metrics.Gauge("deckhand_working_sessions", "Conversations that an agent is working on.", func() float64 { return float64(s.loop.Working()) })
-	s.metrics.Gauge("deckhand_sandboxes", "Sandboxes that this server is connected to.", func() float64 { return float64(s.keeper.Running()) })
-	s.metrics.Gauge("deckhand_live_readers", "Open event streams.", func() float64 { return float64(hub.Followers()) })
+// board returns the health of the server, and adds the metrics of the parts.
+func (s *server) board(c *serveCmd, config httpapi.Config) *health.Board {
+	h := health.Config{Version: version, DataDir: c.DataDir, Ready: config.Server.Ready, ReadOnly: s.data.db.ReadOnly(), Keeper: s.keeper, NoSandbox: s.driver.Name == drivers.None, Conversations: s.conversations,
+		Activity: s.activity, Git: &s.git, Working: s.loop.Working, Waiting: s.loop.Waiting, Requests: func() int { return s.api.Pending() }, Streams: s.hub.Followers, Notified: s.webhooks.Stats, Level: c.level, Logger: s.logger,
+		Queues: []health.Queue{{Name: "webhooks", Store: s.data.db.Queue(notify.Queue)}, {Name: "triggers", Store: s.data.db.Queue(trigger.Queue)}, {Name: "attempts", Store: s.data.db.Queue(attempts.Queue)}}}
+	if config.Page.SignOn != nil {
+		h.SignOn = config.Page.SignOn.Check
+	}
+	board := health.New(h)
+	s.metrics.Add(append(s.activity.Collectors(), board.Metrics()...)...)
+	s.metrics.Store(s.data.db.Written)
+	return board
 }
 
 // busyRequests is the number of concurrent requests above which the server counts as

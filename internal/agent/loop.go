@@ -238,6 +238,13 @@ func (l *Loop) Working() int {
 	return len(l.working)
 }
 
+// Waiting is how many sessions wait to be worked on.
+func (l *Loop) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.Len()
+}
+
 // enqueue is called with mu held.
 func (l *Loop) enqueue(e backlog.Entry) {
 	if l.closed {

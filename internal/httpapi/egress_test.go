@@ -14,7 +14,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/session"
-	"deckhand/internal/workspace"
+	"deckhand/internal/workspace/network"
 )
 
 func handleOf(id string) sandbox.Handle { return sandbox.Handle{ID: id} }
@@ -63,7 +63,7 @@ func TestEgress(t *testing.T) {
 	var proxy *egress.Proxy
 	var policy func(context.Context, string) (egress.Policy, error)
 	h := newSandboxRig(t, tune{config: func(c *Config) {
-		policy = workspace.PolicyOf(c.Conversations.Sessions, server)
+		policy = network.PolicyOf(c.Conversations.Sessions, server)
 		proxy = egress.New(egress.Config{Policy: policy, Ledger: ledger})
 		c.Files.Egress, c.Files.ServerPolicy = proxy, server
 	}})

@@ -19,6 +19,7 @@ import (
 	"deckhand/internal/httpapi/mcp"
 	"deckhand/internal/httpapi/page"
 	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/httpapi/server"
 )
 
 // Config is what the handler needs. What it must not know by import (models,
@@ -49,13 +50,7 @@ type Config struct {
 }
 
 // Server is what the API tells about the process.
-type Server struct {
-	Version string
-	// Ready says what keeps the server from working, or nil.
-	Ready func(ctx context.Context) error
-	// DataDir is where disk use is measured.
-	DataDir string
-}
+type Server = server.Config
 
 // Telemetry is how requests are observed. The zero value observes nothing.
 type Telemetry struct {
@@ -89,7 +84,6 @@ type Handler struct {
 	guard    *rest.Guard
 	// taken are first parts of paths that a front end cannot have.
 	taken         map[string]bool
-	started       time.Time
 	lastUsed      atomic.Int64
 	pending       atomic.Int64
 	intake        *rest.Intake
@@ -98,7 +92,7 @@ type Handler struct {
 	hooks         *hooks.Handlers
 	ports         *forward.Handlers
 	pages         *page.Handlers
-	cpu           cpuMeter
+	server        *server.Handlers
 	legacy        *legacy.Handlers
 	conversations *conversations.Handlers
 	account       *account.Handlers
@@ -111,11 +105,10 @@ type Handler struct {
 
 // New makes the handler. It panics on a mistake in the route table or the page, which any test finds.
 func New(c Config) *Handler {
-	d := &Handler{Config: c, mux: http.NewServeMux(), schemas: rest.NewSchemas(), started: time.Now(),
+	d := &Handler{Config: c, mux: http.NewServeMux(), schemas: rest.NewSchemas(),
 		intake: rest.NewIntake(c.Bodies)}
 	d.life.Gate = c.Access.Gate
 	d.life.Closing, d.close = context.WithCancel(context.Background())
-	d.cpu.at = d.started // the first look says how busy we were since then
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -138,6 +131,7 @@ func New(c Config) *Handler {
 
 // makeHandlers makes the handlers of all subjects. What one needs of another is passed as a function.
 func (d *Handler) makeHandlers(c Config) {
+	d.server = server.New(server.Handlers{Config: c.Server, Logger: d.Logger, LastUsed: func() time.Time { return time.Unix(0, d.lastUsed.Load()) }})
 	core, gate, frontEnd, frames := c.Conversations, c.Access.Gate, c.Legacy.FrontEnd != nil, c.Forwarding.Frames()
 	d.files = &files.Handlers{Config: c.Files, Conversations: core.Service, Sessions: core.Sessions, Retries: c.Retries, Life: d.life, Logger: d.Logger}
 	d.git = &git.Handlers{Config: c.Git, Settings: core.Settings, Redact: c.Account.Redact, Life: d.life, Logger: d.Logger}

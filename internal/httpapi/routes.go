@@ -10,12 +10,7 @@ import (
 // needs a key unless it says public.
 func (d *Handler) table() []rest.Route {
 	return slices.Concat(d.legacy.Routes(), []rest.Route{
-		rest.Op(rest.Route{Method: "GET", Path: "/alive", ID: "alive", Tag: rest.TagHealth, Public: true, Summary: "Liveness probe"}, d.alive),
-		rest.Op(rest.Route{Method: "GET", Path: "/health", ID: "health", Tag: rest.TagHealth, Public: true, Summary: "Liveness probe (legacy path)"}, d.health),
-		rest.Op(rest.Route{Method: "GET", Path: "/ready", ID: "ready", Tag: rest.TagHealth, Public: true, Summary: "Readiness probe", About: "Returns 503 with the reason if the server cannot work."}, d.ready),
-		rest.Op(rest.Route{Method: "GET", Path: "/server_info", ID: "serverInfo", Tag: rest.TagHealth, Public: true, Summary: "Get version, uptime and resource usage"}, d.serverInfo),
-
 		rest.Raw(rest.Route{Method: "GET", Path: "/openapi.json", ID: "openapi", Tag: rest.TagPages, Summary: "Get this OpenAPI document"}, rest.DescribePage("application/json"), d.serveSpec),
 		rest.Raw(rest.Route{Method: "GET", Path: "/metrics", ID: "metrics", Tag: rest.TagPages, Admin: true, Summary: "Get Prometheus metrics", About: "Requires an admin key."}, rest.DescribePage("text/plain"), d.serveMetrics),
-	}, d.account.Routes(), d.conversations.Routes(), d.mcp.Routes(), d.files.Routes(), d.git.Routes(), d.hooks.Routes(), d.ports.Routes(), d.pages.Routes())
+	}, d.server.Routes(), d.account.Routes(), d.conversations.Routes(), d.mcp.Routes(), d.files.Routes(), d.git.Routes(), d.hooks.Routes(), d.ports.Routes(), d.pages.Routes())
 }

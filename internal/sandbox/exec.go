@@ -231,9 +231,16 @@ func (s *Sandbox) Vitals(ctx context.Context, limit int) (Vitals, error) {
 	return v, s.peer.Call(ctx, "vitals", 0, VitalsParams{Limit: limit}, &v)
 }
 
-// VitalsParams are the parameters of Vitals.
+// Load returns the load of the sandbox with its CPU time and memory.
+func (s *Sandbox) Load(ctx context.Context) (Vitals, error) {
+	var v Vitals
+	return v, s.peer.Call(ctx, "vitals", 0, VitalsParams{Load: true}, &v)
+}
+
+// VitalsParams are the parameters of Vitals and Load.
 type VitalsParams struct {
-	Limit int `json:"limit,omitempty"`
+	Limit int  `json:"limit,omitempty"`
+	Load  bool `json:"load,omitempty"`
 }
 
 // Vitals is the load of a sandbox.
@@ -242,6 +249,10 @@ type Vitals struct {
 	Processes int `json:"processes"`
 	// Ended says which processes the runner ended at the limit since the last Vitals, "" for none.
 	Ended string `json:"ended,omitempty"`
+	// CPU is the processor time of all processes so far, and Memory the bytes that they do not share with
+	// files. Both are 0 if they were not requested, or if the runner is too old to know them.
+	CPU    time.Duration `json:"cpu,omitempty"`
+	Memory int64         `json:"memory,omitempty"`
 }
 
 // Process is a program that runs outside of a shell. Its result is not stored.

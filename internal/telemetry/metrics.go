@@ -26,7 +26,7 @@ func NewMetrics(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "deckhand_http_requests_total", Help: "HTTP requests completed."}, []string{"route", "method", "status"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "deckhand_http_request_seconds", Help: "Duration of HTTP requests, without streams.",
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "deckhand_http_request_duration_seconds", Help: "Duration of HTTP requests, without streams.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}, []string{"route", "method"}),
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "deckhand_build_info", Help: "Version of the running server."}, []string{"version"})
@@ -43,6 +43,15 @@ func (m *Metrics) Gauge(name, help string, value func() float64) {
 // Counter adds a counter whose value is read on each scrape.
 func (m *Metrics) Counter(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value))
+}
+
+// Add adds metrics of other packages.
+func (m *Metrics) Add(all ...prometheus.Collector) { m.registry.MustRegister(all...) }
+
+// Store adds the counts of a database: how many changes were stored, in how many transactions.
+func (m *Metrics) Store(written func() (changes, transactions int64)) {
+	m.Counter("deckhand_store_commits_total", "Transactions committed to the store.", func() float64 { _, n := written(); return float64(n) })
+	m.Counter("deckhand_store_writes_total", "Writes committed to the store.", func() float64 { n, _ := written(); return float64(n) })
 }
 
 // Request counts an answered request. stream requests take as long as their

@@ -43,14 +43,14 @@ func TestMetrics(t *testing.T) {
 	for _, line := range []string{
 		`deckhand_build_info{version="1.2.3"} 1`, `deckhand_level 8`, `deckhand_things_total 42`,
 		`deckhand_http_requests_total{method="GET",route="/api/settings",status="200"} 2`, `deckhand_http_requests_total{method="GET",route="/api/stream",status="200"} 1`,
-		`deckhand_http_request_seconds_count{method="GET",route="/api/settings"} 2`, `deckhand_http_request_seconds_bucket{method="GET",route="/api/settings",le="0.005"} 2`,
-		`deckhand_http_request_seconds_bucket{method="GET",route="/api/settings",le="0.0025"} 0`, "go_goroutines ",
+		`deckhand_http_request_duration_seconds_count{method="GET",route="/api/settings"} 2`, `deckhand_http_request_duration_seconds_bucket{method="GET",route="/api/settings",le="0.005"} 2`,
+		`deckhand_http_request_duration_seconds_bucket{method="GET",route="/api/settings",le="0.0025"} 0`, "go_goroutines ",
 	} {
 		if !strings.Contains(text, line) {
 			t.Errorf("%s is missing", line)
 		}
 	}
-	if strings.Contains(text, `deckhand_http_request_seconds_count{method="GET",route="/api/stream"}`) {
+	if strings.Contains(text, `deckhand_http_request_duration_seconds_count{method="GET",route="/api/stream"}`) {
 		t.Error("the time of a reader counts as response time")
 	}
 	if again := scrape(t, NewMetrics("x")); strings.Contains(again, "deckhand_level") {

@@ -57,6 +57,7 @@ func (b *measured) Hold(ctx context.Context) (sandbox.Held, error) {
 func (b *measured) Measured(used int64) {
 	b.keeper.mu.Lock()
 	owner := b.place.owner
+	b.place.used = used
 	b.keeper.mu.Unlock()
 	b.keeper.sized(b.place.id, diskuse.Share{Owner: owner, Bytes: used + b.keeper.checkpointBytes(b.keeper.ctx, b.place.id), Ran: true})
 }

@@ -94,7 +94,8 @@ type place struct {
 	// the connection was made.
 	handle   stored
 	since    int64
-	disk     int64 // how many bytes it may have; 0 is no limit
+	limits   sandbox.Limits
+	used     int64 // bytes on disk, as measured last; -1 if not measured
 	restarts []time.Time
 	ended    string // how its last runner ended, if not by itself
 	idle     idleness
@@ -113,19 +114,6 @@ func New(c Config) *Keeper {
 		saving: make(chan struct{}, maxSaving), suspended: suspended{ids: map[session.ID]suspendedSince{}, slots: make(chan struct{}, maxSuspending)}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
-}
-
-// Running is how many sandboxes this server is attached to.
-func (k *Keeper) Running() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	n := 0
-	for _, p := range k.places {
-		if p.box != nil {
-			n++
-		}
-	}
-	return n
 }
 
 // stored is what stands in the log: how to find the sandbox, and which run of
@@ -356,7 +344,7 @@ func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, lim
 	box.WhenFull(func() bool { return m.Full(k.ctx) })
 	k.mu.Lock()
 	old := p.box
-	p.box, p.handle, p.since, p.disk = box, h, since, limits.Disk
+	p.box, p.handle, p.since, p.limits, p.used = box, h, since, limits, -1
 	box.After(p.ended)
 	p.ended = ""
 	if k.closed {

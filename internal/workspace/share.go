@@ -26,7 +26,7 @@ func (k *Keeper) Room(ctx context.Context, id session.ID) (int64, error) {
 	var box *sandbox.Sandbox
 	var most int64
 	if p != nil {
-		box, most = p.box, p.disk
+		box, most = p.box, p.limits.Disk
 	}
 	k.mu.Unlock()
 	if box == nil || most <= 0 {

@@ -8,7 +8,7 @@ import (
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/session"
-	"deckhand/internal/workspace"
+	"deckhand/internal/workspace/network"
 )
 
 const aboutEgress = "The server's policy also applies: a request is allowed only if both policies allow it, so a conversation can only be stricter than the server. " +
@@ -33,7 +33,7 @@ func (d *Handlers) getEgress(ctx context.Context, c *rest.Call, q egressQuery, _
 }
 
 func (d *Handlers) describeEgress(ctx context.Context, st session.State, before int64, limit int) (api.Egress, error) {
-	own := workspace.Policy(st)
+	own := network.Policy(st)
 	out := api.Egress{Policy: wirePolicy(own), Effective: wirePolicy(egress.Stricter(d.ServerPolicy, own)), Requests: []api.EgressRequest{}}
 	if d.Egress == nil {
 		return out, nil

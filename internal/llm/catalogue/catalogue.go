@@ -92,6 +92,16 @@ func (c *Catalogue) Names() []string {
 	return slices.Insert(names, 0, builtIn...)
 }
 
+// ProviderName returns the provider of a model, or "other" if it is unknown, so that the number of names is
+// bounded whatever users type.
+func (c *Catalogue) ProviderName(model string) string {
+	provider, _ := Split(model)
+	if _, known := c.Provider(provider); known || provider == "scripted" || provider == "cassette" {
+		return provider
+	}
+	return "other"
+}
+
 // Provider returns how to reach a provider; false if it is unknown or has no adapter.
 func (c *Catalogue) Provider(name string) (Provider, bool) {
 	name = canonicalProvider(name)

@@ -16,6 +16,7 @@ import (
 var aloneTests = []test[Options]{
 	{name: "Environment", run: environment},
 	{name: "KillAll", run: killAll},
+	{name: "Load", run: load},
 	{name: "Terminal", run: terminal},
 	{name: "Git", run: git, when: func(o Options) bool { return !o.NoGit }},
 	{name: "NoGit", run: withoutGit, when: func(o Options) bool { return o.NoGit }},

@@ -65,6 +65,20 @@ func full(t *testing.T, o Options) {
 	}
 }
 
+// load: the processor time and the memory of what runs in a sandbox can be asked for, and asking takes
+// nothing from those who ask for the vitals.
+func load(t *testing.T, o Options) {
+	b := open(t, o, sandbox.Spec{}, nil)
+	before, err := b.Load(within(t))
+	must(t, err)
+	b.ok(t, "kept=$(head -c 30000000 /dev/zero | tr '\\0' x); i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done")
+	after, err := b.Load(within(t))
+	must(t, err)
+	if after.CPU <= before.CPU || after.Memory < before.Memory+25_000_000 || after.Processes < 1 {
+		t.Errorf("the load was %+v and then %+v", before, after)
+	}
+}
+
 func processCount(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")

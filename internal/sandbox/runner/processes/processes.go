@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -63,13 +64,7 @@ func List() []Process {
 // Look reads what the kernel says of a process. A dead one that was not waited for cannot be
 // killed, and is not found.
 func Look(pid int) (p Process, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return p, false
-	}
-	// The name, in brackets, may hold anything.
-	i := strings.LastIndexByte(string(b), ')')
-	f := strings.Fields(string(b[i+1:]))
+	f := fields("/proc/" + strconv.Itoa(pid) + "/stat")
 	if len(f) < 20 || f[0] == "Z" || f[0] == "X" {
 		return p, false
 	}
@@ -92,6 +87,44 @@ func Count() int {
 		}
 	}
 	return n
+}
+
+// Load is the processor time that the processes of a sandbox and their children that ended have used, and the
+// memory that they do not share with files. self is the sandbox's first process, or the one from which all others
+// descend.
+func Load(self int) (cpu time.Duration, memory int64) {
+	pids := IDs()
+	if self != 1 { // there are others, which are not the sandbox's
+		below, _ := Below(self, nil, true)
+		pids = append(below, self)
+	}
+	page := int64(os.Getpagesize())
+	for _, pid := range pids {
+		at := "/proc/" + strconv.Itoa(pid)
+		if f := fields(at + "/stat"); len(f) > 14 {
+			for _, n := range f[11:15] { // its own time, and its children's
+				used, _ := strconv.ParseInt(n, 10, 64)
+				cpu += time.Duration(used) * time.Second / ticks
+			}
+		}
+		if b, err := os.ReadFile(at + "/statm"); err == nil {
+			if f := strings.Fields(string(b)); len(f) > 2 {
+				resident, _ := strconv.ParseInt(f[1], 10, 64)
+				shared, _ := strconv.ParseInt(f[2], 10, 64)
+				memory += (resident - shared) * page
+			}
+		}
+	}
+	return cpu, memory
+}
+
+// fields are those of a stat file that follow the name, which is in brackets and may hold anything.
+func fields(path string) []string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 }
 
 // Guests are processes that live here and came from outside, as a container

@@ -1,4 +1,5 @@
-package workspace
+// Package network says how a conversation may reach the network.
+package network
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package httpapi
+package server
 
 import (
 	"context"
@@ -14,26 +14,26 @@ import (
 	"deckhand/internal/httpapi/rest"
 )
 
-func (*Handler) alive(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Alive, error) {
+func (*Handlers) alive(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Alive, error) {
 	return api.Alive{Status: "ok"}, nil
 }
 
-func (*Handler) health(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (string, error) {
+func (*Handlers) health(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (string, error) {
 	return "OK", nil
 }
 
-func (d *Handler) ready(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Alive, error) {
-	if d.Server.Ready != nil {
-		if err := d.Server.Ready(ctx); err != nil {
+func (d *Handlers) ready(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Alive, error) {
+	if d.Ready != nil {
+		if err := d.Ready(ctx); err != nil {
 			return api.Alive{}, rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Not ready: "+err.Error())
 		}
 	}
 	return api.Alive{Status: "ok"}, nil
 }
 
-func (d *Handler) serverInfo(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.ServerInfo, error) {
+func (d *Handlers) serverInfo(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.ServerInfo, error) {
 	now := time.Now()
-	out := api.ServerInfo{Version: d.Server.Version, Uptime: now.Sub(d.started).Seconds(), IdleTime: now.Sub(time.Unix(0, d.lastUsed.Load())).Seconds()}
+	out := api.ServerInfo{Version: d.Version, Uptime: now.Sub(d.started).Seconds(), IdleTime: now.Sub(d.LastUsed()).Seconds()}
 	res := &out.Resources
 	res.CPUPercent = d.cpu.percent(now)
 	page := int64(os.Getpagesize())
@@ -44,7 +44,7 @@ func (d *Handler) serverInfo(_ context.Context, _ *rest.Call, _ rest.None, _ res
 		res.Memory.Percent = 100 * float64(res.Memory.RSS) / float64(number64(f[1])<<10)
 	}
 	var fs syscall.Statfs_t
-	if syscall.Statfs(d.Server.DataDir, &fs) == nil && fs.Blocks > 0 {
+	if syscall.Statfs(d.DataDir, &fs) == nil && fs.Blocks > 0 {
 		block := int64(fs.Bsize)
 		res.Disk.Total, res.Disk.Free = int64(fs.Blocks)*block, int64(fs.Bavail)*block
 		res.Disk.Used = res.Disk.Total - int64(fs.Bfree)*block

@@ -1,0 +1,171 @@
+// Package health looks at the server as a whole, for its administrators: which parts work, what waits, which
+// sandboxes run and what they use. It also ends a sandbox on an administrator's behalf.
+package health
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/activity"
+	"deckhand/internal/conversation"
+	"deckhand/internal/notify"
+	"deckhand/internal/queue"
+	"deckhand/internal/session"
+	"deckhand/internal/workspace"
+)
+
+// Config is what a Board looks at.
+type Config struct {
+	Version string
+	DataDir string
+	// Ready says what keeps the database from working. ReadOnly is true if nothing can be stored.
+	Ready    func(ctx context.Context) error
+	ReadOnly bool
+	// Keeper has the sandboxes; NoSandbox is true if there can be none.
+	Keeper        *workspace.Keeper
+	NoSandbox     bool
+	Conversations *conversation.Service
+	Activity      *activity.Activity
+	Git           *activity.Hosts
+	// Working and Waiting count the conversations that have an agent, and those that wait for one.
+	Working, Waiting func() int
+	// Requests and Streams count HTTP requests in progress and event streams.
+	Requests, Streams func() int
+	Queues            []Queue
+	Notified          func() notify.Stats
+	// SignOn asks the identity provider; nil if there is none.
+	SignOn func(ctx context.Context) error
+	Level  *slog.LevelVar
+	Logger *slog.Logger
+}
+
+// Queue is a durable queue by its name.
+type Queue struct {
+	Name  string
+	Store queue.Store
+}
+
+// Board is the health of the server.
+type Board struct {
+	Config
+	started time.Time
+
+	// looking is held by the one who looks; others get what is found.
+	looking chan struct{}
+	last    *api.ServerHealth
+	lastAt  time.Time
+	cpu     map[session.ID]sample
+	signOn  cached
+	sent    window
+}
+
+// New makes a Board.
+func New(c Config) *Board {
+	return &Board{Config: c, started: time.Now(), looking: make(chan struct{}, 1), cpu: map[session.ID]sample{}}
+}
+
+// fresh is how long a look is good for, however many administrators have the page open.
+const fresh = time.Second
+
+// Look finds out how the server is.
+func (b *Board) Look(ctx context.Context) (api.ServerHealth, error) {
+	select {
+	case b.looking <- struct{}{}:
+		defer func() { <-b.looking }()
+	case <-ctx.Done():
+		return api.ServerHealth{}, ctx.Err()
+	}
+	now := time.Now()
+	if b.last != nil && now.Sub(b.lastAt) < fresh {
+		return *b.last, nil
+	}
+	out := api.ServerHealth{Status: OK, Version: b.Version, GoVersion: runtime.Version(), StartedAt: b.started.UTC().Truncate(time.Second), CheckedAt: now.UTC(),
+		LogLevel: levelName(b.Level), LastBackupAt: b.LastBackup(), Sandboxes: b.sandboxes(ctx, now), Memory: memory(), Disks: b.disks()}
+	out.Queue = api.HealthQueue{Working: b.Working(), Waiting: b.Waiting(), Requests: b.Requests(), Streams: b.Streams(), Jobs: b.jobs(ctx)}
+	out.Parts = b.parts(ctx, now, out)
+	for _, p := range out.Parts {
+		if rank(p.Status) > rank(out.Status) {
+			out.Status = p.Status
+		}
+	}
+	if err := ctx.Err(); err != nil { // what was found is not the whole truth
+		return out, err
+	}
+	b.last, b.lastAt = &out, now
+	return out, nil
+}
+
+// rank orders states: a part that is off is as good as one that works.
+func rank(status string) int { return slices.Index([]string{Off, OK, Warning, Failed}, status) }
+
+// jobs counts what waits in the durable queues.
+func (b *Board) jobs(ctx context.Context) []api.JobLine {
+	out := []api.JobLine{}
+	for _, q := range b.Queues {
+		if n, err := Waiting(ctx, q.Store); err == nil { // otherwise the database is reported as failing
+			out = append(out, api.JobLine{Queue: q.Name, Waiting: n})
+		}
+	}
+	return out
+}
+
+// Waiting counts the items of a queue that are to be worked on, now or later.
+func Waiting(ctx context.Context, s queue.Store) (n int, err error) {
+	const most, far = 10_000, 10 * 365 * 24 * time.Hour
+	err = s.View(ctx, func(tx queue.Tx) error {
+		lanes, _, err := tx.Ready(time.Now().Add(far), most)
+		n = 0
+		for _, l := range lanes {
+			n += l.Waiting
+		}
+		return err
+	})
+	return n, err
+}
+
+// backupFile is touched by backup scripts.
+const backupFile = "last-backup"
+
+// LastBackup is when the last backup was made, nil if none is known.
+func (b *Board) LastBackup() *time.Time {
+	info, err := os.Stat(filepath.Join(b.DataDir, backupFile))
+	if err != nil {
+		return nil
+	}
+	at := info.ModTime().UTC().Truncate(time.Second)
+	return &at
+}
+
+// disks are the file systems with the data. Temporary files count only if they are elsewhere.
+func (b *Board) disks() []api.DiskSpace {
+	out := []api.DiskSpace{}
+	seen := map[uint64]bool{}
+	for _, path := range []string{b.DataDir, os.TempDir()} {
+		var where syscall.Stat_t
+		if syscall.Stat(path, &where) != nil || seen[uint64(where.Dev)] {
+			continue
+		}
+		seen[uint64(where.Dev)] = true
+		if d, err := Disk(path); err == nil {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Disk is the space of the file system with a path.
+func Disk(path string) (api.DiskSpace, error) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(path, &fs); err != nil {
+		return api.DiskSpace{}, err
+	}
+	block := int64(fs.Bsize)
+	return api.DiskSpace{Path: path, Total: int64(fs.Blocks) * block, Free: int64(fs.Bavail) * block}, nil
+}

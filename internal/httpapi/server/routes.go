@@ -1,0 +1,91 @@
+// Package server serves the state of the server itself: probes and resources for everyone, and its health, the
+// sandboxes in use and the log level for administrators.
+package server
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/session"
+)
+
+// Config is what the API tells about the process.
+type Config struct {
+	Version string
+	// Ready says what keeps the server from working, or nil.
+	Ready func(ctx context.Context) error
+	// DataDir is where disk use is measured.
+	DataDir string
+	// Board is the health of the server for administrators.
+	Board Board
+	// Level is the log level.
+	Level *slog.LevelVar
+}
+
+// Board knows how the server is.
+type Board interface {
+	Look(ctx context.Context) (api.ServerHealth, error)
+	// End ends the sandbox of a conversation, whoever owns it. It is idempotent; session.ErrNotFound if there is
+	// no such conversation.
+	End(ctx context.Context, admin string, id session.ID) error
+}
+
+// Handlers serves the routes. Make it with New.
+type Handlers struct {
+	Config
+	// LastUsed is when the last request came that was not a probe.
+	LastUsed func() time.Time
+	Logger   *slog.Logger
+
+	started time.Time
+	cpu     cpuMeter
+}
+
+// New makes Handlers. The server counts as started now.
+func New(d Handlers) *Handlers {
+	d.started = time.Now()
+	d.cpu.at = d.started // the first look says how busy we were since then
+	return &d
+}
+
+const (
+	aboutHealth = "Requires an admin key. Cheap enough to be requested every few seconds. It tells nothing about the content of conversations."
+	aboutEnd    = "Requires an admin key. Stops the conversation, which shows the reason, and ends everything that runs in its sandbox. The workspace is kept, and the next message continues the conversation in a new sandbox."
+	aboutLevel  = "Requires an admin key. The change applies immediately, until the server is restarted or reloads its configuration."
+)
+
+// Routes are those on the server itself.
+func (d *Handlers) Routes() []rest.Route {
+	return []rest.Route{
+		rest.Op(rest.Route{Method: "GET", Path: "/alive", ID: "alive", Tag: rest.TagHealth, Public: true, Summary: "Liveness probe"}, d.alive),
+		rest.Op(rest.Route{Method: "GET", Path: "/health", ID: "health", Tag: rest.TagHealth, Public: true, Summary: "Liveness probe (legacy path)"}, d.health),
+		rest.Op(rest.Route{Method: "GET", Path: "/ready", ID: "ready", Tag: rest.TagHealth, Public: true, Summary: "Readiness probe", About: "Returns 503 with the reason if the server cannot work."}, d.ready),
+		rest.Op(rest.Route{Method: "GET", Path: "/server_info", ID: "serverInfo", Tag: rest.TagHealth, Public: true, Summary: "Get version, uptime and resource usage"}, d.serverInfo),
+		rest.Op(rest.Route{Method: "GET", Path: "/api/admin/health", ID: "getServerHealth", Admin: true, Tag: rest.TagHealth, Summary: "Get the health of the server", About: aboutHealth}, d.look),
+		rest.Op(rest.Route{Method: "POST", Path: "/api/admin/sandboxes/{conversation_id}/end", ID: "endSandbox", Admin: true, Tag: rest.TagHealth, Summary: "End the sandbox of a conversation", About: aboutEnd}, d.end),
+		rest.Op(rest.Route{Method: "PUT", Path: "/api/admin/log-level", ID: "setLogLevel", Admin: true, Tag: rest.TagHealth, Summary: "Set the log level", About: aboutLevel}, d.setLevel),
+	}
+}
+
+func (d *Handlers) look(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.ServerHealth, error) {
+	return d.Board.Look(ctx)
+}
+
+type sandboxPath struct {
+	ID string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+}
+
+func (d *Handlers) end(ctx context.Context, c *rest.Call, p sandboxPath, _ rest.None) (api.EndedSandbox, error) {
+	return api.EndedSandbox{Status: "ok"}, d.Board.End(ctx, c.Who.User, session.ID(p.ID))
+}
+
+func (d *Handlers) setLevel(ctx context.Context, c *rest.Call, _ rest.None, b api.LogLevel) (api.LogLevel, error) {
+	if err := d.Level.UnmarshalText([]byte(b.Level)); err != nil {
+		return api.LogLevel{}, err
+	}
+	d.Logger.WarnContext(ctx, "log level changed", "level", b.Level, "admin", c.Who.User)
+	return b, nil
+}
