@@ -3,24 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
+	"time"
 
-	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
 	"deckhand/internal/config"
 	"deckhand/internal/doctor"
-	"deckhand/internal/llm/catalogue"
-	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/scripted"
-	"deckhand/internal/outbound"
-	"deckhand/internal/provider"
 	"deckhand/internal/sandbox/drivers"
-	"deckhand/internal/secret"
 	"deckhand/internal/session"
-	"deckhand/internal/settings"
 )
 
 type doctorCmd struct {
@@ -51,9 +43,17 @@ func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 	path, err := c.DatabasePath()
 	r.Check("database", path, err)
 	if err == nil {
-		r.Check("database opens", "", c.database(ctx, r))
+		r.Stored(ctx, c.DataDir, path, func(ctx context.Context) (doctor.Database, error) {
+			d, err := openData(ctx, c.DataFlags, access.Options{})
+			if err != nil {
+				return nil, err
+			}
+			return d.db, nil
+		})
 	}
+	r.Check("clock", time.Now().Format(time.RFC3339), doctor.Clock(time.Now(), path))
 	r.Check("address", c.Addr, doctor.Address(c.Addr, c.DataDir))
+	r.Git()
 	r.Sandbox(ctx, func(dir string) drivers.Config { return c.Driver(dir, "doctor", nil, slog.New(slog.DiscardHandler)) })
 	r.Check("built-in model", scripted.Demo+" needs no key and no network", nil)
 	if c.Model {
@@ -64,28 +64,7 @@ func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 	return r.Result()
 }
 
-// database opens the existing database. It creates nothing.
-func (c *doctorCmd) database(ctx context.Context, r *doctor.Report) error {
-	path, _ := c.DatabasePath()
-	for _, needed := range []string{c.DataDir, path} {
-		if _, err := os.Stat(needed); errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-	}
-	d, err := openData(ctx, c.DataFlags, access.Options{})
-	if err != nil {
-		return err
-	}
-	defer d.db.Close()
-	if err := d.db.Check(ctx); err != nil {
-		return err
-	}
-	_, err = secret.OpenKeyring(ctx, c.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
-	r.Check("master key", "can decrypt the stored secrets", err)
-	return nil
-}
-
-// model tests the stored model of the user in the same way as the server.
+// model tests the stored model of the user.
 func (c *doctorCmd) model(ctx context.Context, all *commands, r *doctor.Report) error {
 	file, err := config.Read(all.Config)
 	if err != nil {
@@ -100,20 +79,5 @@ func (c *doctorCmd) model(ctx context.Context, all *commands, r *doctor.Report) 
 		return err
 	}
 	defer d.db.Close()
-	keyring, err := secret.OpenKeyring(ctx, c.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
-	if err != nil {
-		return err
-	}
-	client := outbound.NewClient(reach, 0)
-	defer client.CloseIdleConnections()
-	known := &provider.Models{Settings: settings.New(d.db, keyring, secret.NewRedactor()), Client: client, Connector: connect.Connector{Catalogue: catalogue.New(file.Models)}}
-	found, err := known.Test(ctx, c.User, api.TestModel{})
-	if errors.Is(err, settings.ErrNotFound) {
-		return fmt.Errorf("user %s has no stored settings; choose another with --user", c.User)
-	}
-	if err != nil {
-		return err
-	}
-	r.Model(found)
-	return nil
+	return r.StoredModel(ctx, d.db, doctor.ModelOf{User: c.User, DataDir: c.DataDir, Models: file.Models, Reach: reach})
 }

@@ -7,59 +7,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 
 	"deckhand/api"
-	"deckhand/internal/control"
 	"deckhand/internal/sandbox/drivers"
 )
 
-// DataDir checks that a folder can be the data directory.
-func DataDir(dir string) error {
-	info, err := os.Stat(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // the server makes it
-	}
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return errors.New("not a folder; choose another --data-dir")
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("other users can read it; run: chmod 700 %s", dir)
-	}
-	probe := filepath.Join(dir, ".doctor")
-	if err := os.WriteFile(probe, nil, 0o600); err != nil {
-		return fmt.Errorf("not writable: %w", err)
-	}
-	var fs syscall.Statfs_t
-	if syscall.Statfs(dir, &fs) == nil && int64(fs.Bavail)*int64(fs.Bsize) < 100<<20 {
-		err = errors.New("less than 100 MiB of disk space left")
-	}
-	return errors.Join(err, os.Remove(probe))
+// Problem is a failed check and its fix: a command to run or a setting to change.
+type Problem struct {
+	Err error
+	Fix string
 }
 
-// Address checks that a server could listen there, or that the one of the data directory does.
-func Address(addr, dataDir string) error {
-	l, err := net.Listen("tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) && control.Running(dataDir) {
-		return nil // it is ours
+func (p *Problem) Error() string { return p.Err.Error() + "; " + p.Fix }
+func (p *Problem) Unwrap() error { return p.Err }
+
+// fixed makes a Problem; nil stays nil.
+func fixed(err error, fix string, args ...any) error {
+	if err == nil {
+		return nil
 	}
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return errors.New("in use: a server may be running already; otherwise choose another --addr")
-	}
-	if err != nil {
-		return err
-	}
-	return l.Close()
+	return &Problem{err, fmt.Sprintf(fix, args...)}
 }
 
-// Report writes what was found, a line for each check.
+// Report writes what was found: a line for each check, and below a failed one how to fix it.
 type Report struct {
 	Out    io.Writer
 	failed int
@@ -67,17 +39,29 @@ type Report struct {
 
 // Check writes one finding; an error is a failure.
 func (r *Report) Check(what, detail string, err error) {
-	mark := "ok  "
-	if err != nil {
-		mark, detail = "FAIL", err.Error()
-		r.failed++
+	if err == nil {
+		fmt.Fprintf(r.Out, "ok    %-16s %s\n", what, detail)
+		return
 	}
-	fmt.Fprintf(r.Out, "%s  %-16s %s\n", mark, what, detail)
+	r.failed++
+	text, fix := err.Error(), ""
+	if p := (*Problem)(nil); errors.As(err, &p) {
+		text, fix = p.Err.Error(), p.Fix
+	}
+	fmt.Fprintf(r.Out, "FAIL  %-16s %s\n", what, text)
+	r.fix(fix)
 }
 
 // Warn tells of something that works less well than it could.
-func (r *Report) Warn(what, detail string) {
+func (r *Report) Warn(what, detail, fix string) {
 	fmt.Fprintf(r.Out, "warn  %-16s %s\n", what, detail)
+	r.fix(fix)
+}
+
+func (r *Report) fix(fix string) {
+	if fix != "" {
+		fmt.Fprintf(r.Out, "      %-16s fix: %s\n", "", fix)
+	}
 }
 
 // Result ends the report; it is an error if a check failed.
@@ -94,7 +78,7 @@ func (r *Report) Result() error {
 func (r *Report) Model(found api.ModelReport) {
 	var err error
 	if !found.OK {
-		err = fmt.Errorf("agents cannot use %s", found.Model)
+		err = fixed(fmt.Errorf("agents cannot use %s", found.Model), "see the lines below; change the model, its key or its base URL in Settings, Models")
 	}
 	r.Check("model", found.Model, err)
 	for _, k := range found.Checks {
@@ -102,11 +86,11 @@ func (r *Report) Model(found api.ModelReport) {
 		case k.OK != nil && *k.OK:
 			r.Check("  "+k.Name, k.Message, nil)
 		default:
-			r.Warn("  "+k.Name, k.Message)
+			r.Warn("  "+k.Name, k.Message, "")
 		}
 	}
 	for _, n := range found.Notes {
-		r.Warn("  key", n)
+		r.Warn("  key", n, "")
 	}
 }
 
@@ -115,7 +99,7 @@ func (r *Report) Model(found api.ModelReport) {
 func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Config) {
 	dir, err := os.MkdirTemp("", "deckhand-doctor-")
 	if err != nil {
-		r.Check("sandbox", "", err)
+		r.Check("sandbox", "", fixed(err, "make %s writable, or set TMPDIR to another folder", os.TempDir()))
 		return
 	}
 	defer os.RemoveAll(dir)
@@ -125,17 +109,18 @@ func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Co
 	}
 	d, err := drivers.Open(ctx, config(dir))
 	if err != nil {
-		r.Check("sandbox", "", err)
+		r.Check("sandbox", "", fixed(err, "set another driver with --sandbox, or correct --docker-host"))
 		return
 	}
 	defer d.Close()
 	r.Check("sandbox", d.Name, nil)
 	for _, f := range drivers.Findings(ctx, d.Driver) {
+		found := f.What + ": " + strings.TrimRight(f.Found, ".")
 		switch {
 		case f.Fatal:
-			r.Check("  "+d.Name, "", fmt.Errorf("%s: %s. %s", f.What, strings.TrimRight(f.Found, "."), f.Fix))
+			r.Check("  "+d.Name, "", fixed(errors.New(found), "%s", f.Fix))
 		case !f.OK:
-			r.Warn("  "+d.Name, fmt.Sprintf("%s: %s. %s", f.What, strings.TrimRight(f.Found, "."), f.Fix))
+			r.Warn("  "+d.Name, found, f.Fix)
 		default:
 			r.Check("  "+d.Name, f.What+": "+f.Found, nil)
 		}

@@ -1,0 +1,217 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"deckhand/internal/control"
+	"deckhand/internal/secret"
+)
+
+// Space that a data directory needs.
+const (
+	minBytes  = 100 << 20
+	minInodes = 1000
+)
+
+// DataDir checks that a folder can be the data directory. A missing one is created by the server.
+func DataDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return creatable(dir)
+	case errors.Is(err, fs.ErrPermission):
+		return fixed(err, "run this command as the user of the server, or: chown -R USER %s", dir)
+	case err != nil:
+		return fixed(err, "choose another --data-dir")
+	case !info.IsDir():
+		return fixed(errors.New("not a folder"), "choose another --data-dir")
+	case info.Mode().Perm()&0o077 != 0:
+		return fixed(errors.New("other users can read it"), "chmod 700 %s", dir)
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() && os.Geteuid() != 0 {
+		return fixed(fmt.Errorf("it belongs to user %d, and this command runs as user %d", s.Uid, os.Geteuid()), "run this command and the server as the same user, for example: sudo -u deckhand deckhand doctor")
+	}
+	if err := writable(dir); err != nil {
+		return err
+	}
+	return space(dir)
+}
+
+// creatable checks that a missing folder can be made.
+func creatable(dir string) error {
+	parent := filepath.Dir(filepath.Clean(dir))
+	for {
+		info, err := os.Stat(parent)
+		if err == nil && !info.IsDir() {
+			return fixed(fmt.Errorf("cannot be created: %s is not a folder", parent), "choose another --data-dir")
+		}
+		if err == nil {
+			break
+		}
+		up := filepath.Dir(parent)
+		if up == parent {
+			break
+		}
+		parent = up
+	}
+	if err := writable(parent); err != nil {
+		return fixed(fmt.Errorf("cannot be created in %s: %w", parent, errors.Unwrap(err)), "install -d -m 700 -o USER %s, where USER runs the server, or choose another --data-dir", dir)
+	}
+	return space(parent)
+}
+
+func writable(dir string) error {
+	probe, err := os.CreateTemp(dir, ".doctor-")
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		return fixed(err, "mount the file system writable (mount -o remount,rw …), or choose another --data-dir")
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fixed(err, "free some space, or choose a --data-dir on another disk")
+	case err != nil:
+		return fixed(err, "give the folder to the user of the server: chown -R USER %s", dir)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+func space(dir string) error {
+	var disk syscall.Statfs_t
+	if syscall.Statfs(dir, &disk) != nil {
+		return nil
+	}
+	const fix = "free some space (df -h %s), or choose a --data-dir on another disk"
+	if free := int64(disk.Bavail) * int64(disk.Bsize); free < minBytes {
+		return fixed(fmt.Errorf("only %d MiB of disk space left, 100 are needed", free>>20), fix, dir)
+	}
+	if disk.Files > 0 && disk.Ffree < minInodes {
+		return fixed(fmt.Errorf("only %d inodes left on the disk", disk.Ffree), "delete files that are not needed (df -i %s), or choose a --data-dir on another disk", dir)
+	}
+	return nil
+}
+
+// Address checks that a server could listen there, or that the one of the data directory does.
+func Address(addr, dataDir string) error {
+	l, err := net.Listen("tcp", addr)
+	switch {
+	case err == nil:
+		return l.Close()
+	case errors.Is(err, syscall.EADDRINUSE) && control.Running(dataDir):
+		return nil // it is ours
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fixed(errors.New("in use by another program"), "find it with: ss -ltnp 'sport = :%s'; stop it, or choose another --addr", port(addr))
+	case errors.Is(err, syscall.EACCES):
+		return fixed(err, "ports below 1024 need root: choose another --addr behind a reverse proxy, or add AmbientCapabilities=CAP_NET_BIND_SERVICE to the systemd unit")
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fixed(errors.New("this machine does not have this address"), "list its addresses with: ip addr; and correct --addr")
+	}
+	return fixed(err, "set --addr to HOST:PORT, such as 127.0.0.1:3000")
+}
+
+func port(addr string) string {
+	_, p, _ := net.SplitHostPort(addr)
+	return p
+}
+
+// Git checks that git is installed: local sandboxes and checkouts use it.
+func (r *Report) Git() {
+	path, err := exec.LookPath("git")
+	if err != nil {
+		r.Check("git", "", fixed(errors.New("not found in PATH: agents in local sandboxes cannot use repositories"), "install it: apt-get install git (Debian, Ubuntu), dnf install git (Fedora)"))
+		return
+	}
+	r.Check("git", path, nil)
+}
+
+// clockSlack is how far clocks of disks and machines may differ.
+const clockSlack = 2 * time.Minute
+
+// Clock checks that the clock is not behind the files that were written by an earlier server.
+func Clock(now time.Time, files ...string) error {
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err == nil && info.ModTime().Sub(now) > clockSlack {
+			return fixed(fmt.Errorf("the clock is wrong: %s was written at %s, and it is %s now", f, info.ModTime().Format(time.RFC3339), now.Format(time.RFC3339)),
+				"set the clock: timedatectl set-ntp true. Logins and sign-on fail with a wrong clock")
+		}
+	}
+	return nil
+}
+
+// Database is an open database.
+type Database interface {
+	Check(ctx context.Context) error
+	secret.KeyStore
+	Close() error
+}
+
+// Stored checks the database and the master key, if there is a database. It creates nothing.
+func (r *Report) Stored(ctx context.Context, dataDir, path string, open func(ctx context.Context) (Database, error)) {
+	for _, needed := range []string{dataDir, path} {
+		if _, err := os.Stat(needed); errors.Is(err, fs.ErrNotExist) {
+			r.Check("database opens", "none yet: the server creates it", nil)
+			return
+		}
+	}
+	db, err := open(ctx)
+	if err != nil {
+		r.Check("database opens", "", fixed(err, "%s", databaseFix(err, path)))
+		return
+	}
+	defer db.Close()
+	if err := db.Check(ctx); err != nil {
+		r.Check("database opens", "", fixed(err, "%s", databaseFix(err, path)))
+		return
+	}
+	r.Check("database opens", "", nil)
+	_, err = secret.OpenKeyring(ctx, dataDir, os.Getenv("DECKHAND_MASTER_KEY"), db)
+	r.Check("master key", "can decrypt the stored secrets", fixed(err, "%s", masterFix(err, dataDir)))
+}
+
+// databaseFix says what to do about an error of the database.
+func databaseFix(err error, path string) string {
+	text := strings.ToLower(err.Error())
+	has := func(parts ...string) bool {
+		for _, p := range parts {
+			if strings.Contains(text, p) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("newer version"):
+		return "install the newer version of deckhand again, or restore a backup from before the upgrade"
+	case has("damaged", "malformed", "not a database", "corrupt"):
+		return "stop the server and restore a backup; without one, save what can be read: sqlite3 " + path + " .recover | sqlite3 recovered.db"
+	case has("locked"):
+		return "another program has the database open: stop it (fuser " + path + ")"
+	case has("full"):
+		return "free some space on the disk: df -h " + filepath.Dir(path)
+	case errors.Is(err, fs.ErrPermission), has("permission", "unable to open", "read-only", "readonly"):
+		return "give the file to the user of the server: chown USER " + path + "*; chmod 600 " + path + "*"
+	}
+	return "check the file " + path + " and its disk; if it cannot be repaired, restore a backup"
+}
+
+// masterFix says what to do about a master key that cannot be used.
+func masterFix(err error, dataDir string) string {
+	path := filepath.Join(dataDir, "master.key")
+	switch {
+	case err == nil:
+		return ""
+	case os.Getenv("DECKHAND_MASTER_KEY") != "":
+		return "set DECKHAND_MASTER_KEY to the key with which this database was used: 32 bytes as base64 or hex"
+	case strings.Contains(err.Error(), "readable by others"), strings.Contains(err.Error(), "chmod"), strings.Contains(err.Error(), "can read"):
+		return "chmod 600 " + path
+	}
+	return "put back the master.key that belongs to this database (it is stored apart from backups of the database), or set DECKHAND_MASTER_KEY; without it, stored secrets must be entered again"
+}

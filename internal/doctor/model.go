@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"deckhand/api"
+	"deckhand/internal/llm/catalogue"
+	"deckhand/internal/llm/connect"
+	"deckhand/internal/outbound"
+	"deckhand/internal/provider"
+	"deckhand/internal/secret"
+	"deckhand/internal/settings"
+)
+
+// Settings is where the settings of users are.
+type Settings interface {
+	settings.Store
+	secret.KeyStore
+}
+
+// ModelOf says whose stored model is tested.
+type ModelOf struct {
+	User    string
+	DataDir string
+	Models  map[string]catalogue.Override
+	Reach   outbound.Policy
+}
+
+// StoredModel tests the stored model of a user in the same way as the server.
+func (r *Report) StoredModel(ctx context.Context, db Settings, m ModelOf) error {
+	keyring, err := secret.OpenKeyring(ctx, m.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), db)
+	if err != nil {
+		return fixed(err, "%s", masterFix(err, m.DataDir))
+	}
+	client := outbound.NewClient(m.Reach, 0)
+	defer client.CloseIdleConnections()
+	known := &provider.Models{Settings: settings.New(db, keyring, secret.NewRedactor()), Client: client, Connector: connect.Connector{Catalogue: catalogue.New(m.Models)}}
+	found, err := known.Test(ctx, m.User, api.TestModel{})
+	if errors.Is(err, settings.ErrNotFound) {
+		return fixed(fmt.Errorf("user %s has no stored settings", m.User), "choose another user with --user, or log in as this user and choose a model")
+	}
+	if err != nil {
+		return fixed(err, "correct the model in Settings, Models")
+	}
+	r.Model(found)
+	return nil
+}
