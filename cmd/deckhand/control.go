@@ -22,6 +22,8 @@ func (s *server) control(ctx context.Context, what, argument string) string {
 		return control.OK
 	case control.Reload:
 		return s.reloader.Answer()
+	case control.LogLevel:
+		return s.reloader.SetLevel(argument)
 	case control.Address:
 		return s.local + " " + s.public
 	case control.Ticket:

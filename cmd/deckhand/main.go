@@ -21,6 +21,7 @@ import (
 	"deckhand/internal/cli/importer"
 	"deckhand/internal/cli/reference"
 	"deckhand/internal/config"
+	"deckhand/internal/config/reload"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/sandbox/drivers"
 )
@@ -44,6 +45,7 @@ type commands struct {
 	Key        admin.Key           `cmd:"" group:"server" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
 	User       admin.User          `cmd:"" group:"server" help:"Create, list, disable and enable users. The server may be running."`
 	Cfg        configCmd           `cmd:"" name:"config" group:"server" help:"Check, show or reload the server's configuration."`
+	LogLevel   reload.LevelCommand `cmd:"" name:"log-level" group:"server" help:"Show or set the log level of the running server, until it is restarted or reloads its configuration."`
 	Import     importer.Command    `cmd:"" group:"server" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
 	Health     admin.Health        `cmd:"" group:"server" help:"Check that the server on this data directory is ready."`
 	Proxy      dockerproxy.Command `cmd:"" name:"docker-proxy" group:"server" help:"Run a proxy that restricts access to a container engine to what sandboxes need."`

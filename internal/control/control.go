@@ -24,6 +24,7 @@ const (
 	Address  = "address"  // base URLs of the server, local and public
 	Ticket   = "ticket"   // for a login link
 	Reload   = "reload"   // the configuration was changed
+	LogLevel = "loglevel" // the log level; a new one may follow
 
 	OK = "ok"
 )

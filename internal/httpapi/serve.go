@@ -207,7 +207,7 @@ func (d *Handler) finished(w *recorder, r *http.Request, id string, took time.Du
 }
 
 // healthy are the routes that machines and polling clients request without user activity.
-var healthy = map[string]bool{"/alive": true, "/health": true, "/ready": true, "/metrics": true, "/socket.io": true, "/socket.io/{$}": true}
+var healthy = map[string]bool{"/alive": true, "/health": true, "/ready": true, "/metrics": true, "/api/admin/health": true, "/socket.io": true, "/socket.io/{$}": true}
 
 // knownMethod keeps what a client invents out of logs and metrics.
 func knownMethod(m string) string {

@@ -17,6 +17,7 @@ const sections = [
   "keys",
   "account",
   "users",
+  "health",
 ];
 const tabs = ["changes", "files", "terminal", "browser", "ports", "network"];
 

@@ -169,6 +169,7 @@ const lists = {
   tools: ["", "No MCP servers yet. Add one to give the agent more tools.", "HTTP server"],
   keys: ["**/api/keys", "Created", "New key"],
   users: ["**/api/users", "kim", "Add user"],
+  health: ["**/api/admin/health", "What the server needs to work", "Refresh"],
   account: ["**/api/usage", "this month", "Log out"],
 };
 for (const [section, [path, said, step]] of Object.entries(lists)) {

@@ -38,6 +38,7 @@ export const sections: Section[] = [
   { id: "keys", icon: "key", fields: [] },
   { id: "account", icon: "user", fields: ["email", "email_verified", "user_consents_to_analytics"] },
   { id: "users", icon: "users", fields: [], admin: true },
+  { id: "health", icon: "pulse", fields: [], admin: true },
 ];
 
 /** sectionOf is where a field is. */

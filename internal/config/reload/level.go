@@ -1,0 +1,45 @@
+package reload
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"deckhand/internal/cli"
+	"deckhand/internal/config"
+	"deckhand/internal/control"
+)
+
+// LevelCommand is deckhand log-level.
+type LevelCommand struct {
+	config.DataFlags
+	Level string `arg:"" optional:"" enum:",debug,info,warn,error" default:"" help:"New log level: debug, info, warn or error. Default: print the current one."`
+}
+
+// Run shows or changes the log level of the running server.
+func (c *LevelCommand) Run(o *cli.Output) error {
+	answer, err := control.Ask(c.DataDir, strings.TrimSpace(control.LogLevel+" "+c.Level))
+	if err != nil {
+		return fmt.Errorf("no server is running on the data directory %s: %w", c.DataDir, err)
+	}
+	if reason, ok := strings.CutPrefix(answer, failed); ok {
+		return errors.New(reason)
+	}
+	_, err = fmt.Fprintln(o.Stdout, answer)
+	return err
+}
+
+// SetLevel changes the log level if level is not "", and returns the current one. The change applies until the
+// next reload or restart.
+func (r *Reloader) SetLevel(level string) string {
+	if r == nil {
+		return failed + "this process has no log level to change"
+	}
+	if level != "" {
+		if err := r.Level.UnmarshalText([]byte(level)); err != nil {
+			return failed + "the log level is debug, info, warn or error"
+		}
+		r.Log.Warn("log level changed", "level", level)
+	}
+	return strings.ToLower(r.Level.Level().String())
+}
