@@ -86,6 +86,7 @@ setup:
 	@scripts/need openssl openssl || test "$${CI:-}" != true
 	@scripts/need docker-registry docker-registry || test "$${CI:-}" != true
 	@scripts/need pgrep procps || test "$${CI:-}" != true
+	@scripts/promtool || test "$${CI:-}" != true
 	@scripts/need chromium chromium fonts-dejavu-core || test "$${CI:-}" != true
 	@scripts/need chromium-headless-shell chromium-headless-shell || true
 

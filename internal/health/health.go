@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"deckhand/api"
+	api "deckhand/api/health"
 	"deckhand/internal/activity"
 	"deckhand/internal/conversation"
 	"deckhand/internal/notify"

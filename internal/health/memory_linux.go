@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"deckhand/api"
+	api "deckhand/api/health"
 )
 
 // memory is that of the machine.

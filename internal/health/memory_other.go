@@ -2,7 +2,7 @@
 
 package health
 
-import "deckhand/api"
+import api "deckhand/api/health"
 
 // memory is that of the machine; unknown here.
 func memory() api.MachineMemory { return api.MachineMemory{} }

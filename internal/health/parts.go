@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"deckhand/api"
+	api "deckhand/api/health"
 	"deckhand/internal/notify"
 	"deckhand/internal/sandbox"
 )

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"deckhand/api"
+	api "deckhand/api/health"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
 	"deckhand/internal/workspace"

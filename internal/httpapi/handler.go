@@ -131,7 +131,7 @@ func New(c Config) *Handler {
 
 // makeHandlers makes the handlers of all subjects. What one needs of another is passed as a function.
 func (d *Handler) makeHandlers(c Config) {
-	d.server = server.New(server.Handlers{Config: c.Server, Logger: d.Logger, LastUsed: func() time.Time { return time.Unix(0, d.lastUsed.Load()) }})
+	d.server = server.New(c.Server, func() time.Time { return time.Unix(0, d.lastUsed.Load()) }, d.Logger)
 	core, gate, frontEnd, frames := c.Conversations, c.Access.Gate, c.Legacy.FrontEnd != nil, c.Forwarding.Frames()
 	d.files = &files.Handlers{Config: c.Files, Conversations: core.Service, Sessions: core.Sessions, Retries: c.Retries, Life: d.life, Logger: d.Logger}
 	d.git = &git.Handlers{Config: c.Git, Settings: core.Settings, Redact: c.Account.Redact, Life: d.life, Logger: d.Logger}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 )
 
 // net/http answers a request that it cannot parse itself, as plain text and before any
@@ -179,7 +178,7 @@ func badRequest(status int, msg string) []byte {
 			msg = "The request is not valid HTTP. Check its path, headers and length."
 		}
 	}
-	body, _ := json.Marshal(api.Problem{Error: msg, MsgID: api.CodeBadRequest}) // strings always encode
+	body := rest.BadRequest(msg)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nX-Request-Id: %s\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
 		status, http.StatusText(status), len(body), requestID())

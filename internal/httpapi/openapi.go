@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"deckhand/api"
 	"deckhand/internal/httpapi/page"
 	"deckhand/internal/httpapi/rest"
 )
@@ -31,13 +29,7 @@ func (d *Handler) describe() {
 	for _, tag := range []string{rest.TagSettings, rest.TagConversations, rest.TagEvents, rest.TagWorkspace, rest.TagGit, rest.TagKeys, rest.TagFeedback, rest.TagNotifications, rest.TagWebhooks, rest.TagIntegrations, rest.TagHealth, rest.TagPages, rest.TagOlder} {
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
 	}
-	invalid := d.schemas.Registry.Schema(reflect.TypeFor[api.ValidationError](), true, "")
-	stranger := d.schemas.Registry.Schema(reflect.TypeFor[api.Unauthorized](), true, "")
-	shapes := map[rest.Family]*huma.Schema{
-		rest.Plain:        d.schemas.Registry.Schema(reflect.TypeFor[api.Problem](), true, ""),
-		rest.Conversation: d.schemas.Registry.Schema(reflect.TypeFor[api.ConversationError](), true, ""),
-		rest.Bare:         {Type: huma.TypeString, Description: "Error message."},
-	}
+	invalid, stranger, shapes := d.schemas.ErrorSchemas()
 	for i := range d.routes {
 		r := &d.routes[i]
 		o := &huma.Operation{OperationID: r.ID, Method: r.Method, Path: strings.ReplaceAll(r.Path, "{$}", ""), Summary: r.Summary, Description: r.About, Tags: []string{r.Tag},
@@ -108,7 +100,7 @@ func (d *Handler) serveSpec(w http.ResponseWriter, _ *http.Request, _ *rest.Call
 
 func (d *Handler) serveMetrics(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
 	if d.Telemetry.Metrics == nil {
-		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "Metrics are served on another address. See --metrics-addr.")
+		return rest.NoMetrics()
 	}
 	d.Telemetry.Metrics.ServeHTTP(w, r)
 	return nil

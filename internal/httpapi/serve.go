@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"deckhand/api"
 	"deckhand/internal/httpapi/forward"
 	"deckhand/internal/httpapi/git"
 	"deckhand/internal/httpapi/legacy"
@@ -78,7 +77,7 @@ func (d *Handler) goOn(w *recorder, r *http.Request, begin time.Time, end func(s
 	d.streams.Start(func() {
 		defer func() {
 			if p := recover(); p != nil {
-				d.Logger.Error("panic in a stream", "request", w.id, "panic", p, "stack", string(debug.Stack()))
+				d.Logger.ErrorContext(r.Context(), "panic in a stream", "request", w.id, "panic", p, "stack", string(debug.Stack()))
 			}
 			end(w.status)
 			d.finished(w, r, w.id, time.Since(begin))
@@ -108,7 +107,7 @@ func (d *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer func() {
 		p := recover()
 		if p != nil && p != http.ErrAbortHandler {
-			d.Logger.Error("panic in a request", "request", id, "panic", p, "stack", string(debug.Stack()))
+			d.Logger.ErrorContext(r.Context(), "panic in a request", "request", id, "panic", p, "stack", string(debug.Stack()))
 			if w.status == 0 {
 				status.Of(errors.New("panic")).Write(w, w.family)
 				p = nil
@@ -245,12 +244,10 @@ func (d *Handler) noRoute(w *recorder, r *http.Request) {
 		return
 	}
 	if takes := d.methods(r); len(takes) > 0 && !unclean(r) {
-		f := rest.Fail(http.StatusMethodNotAllowed, api.CodeBadRequest, "Method "+knownMethod(r.Method)+" is not allowed. Allowed: "+strings.Join(takes, ", ")+".")
-		f.Header = http.Header{"Allow": {strings.Join(takes, ", ")}}
-		f.Write(w, rest.Plain)
+		rest.NoMethod(knownMethod(r.Method), takes).Write(w, rest.Plain)
 		return
 	}
-	rest.Fail(http.StatusNotFound, api.CodeNotFound, "Path not found. See /docs for all paths.").Write(w, rest.Plain)
+	rest.NoPath().Write(w, rest.Plain)
 }
 
 // methods are what the path takes instead.
@@ -271,6 +268,7 @@ func (d *Handler) handler(r *rest.Route) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		w := rw.(*recorder)
 		w.route, w.family, w.stream = r.Path, r.Family, r.Stream
+		req = rest.ForLog(req, w.id)
 		if r.Stream {
 			d.pending.Add(-1)
 		}
@@ -280,7 +278,7 @@ func (d *Handler) handler(r *rest.Route) http.Handler {
 		if err := d.answer(w, req, r); err != nil {
 			f := status.Of(err)
 			if f.Status >= 500 {
-				d.Logger.Error("request failed", "request", w.id, "route", r.Path, "error", err)
+				d.Logger.ErrorContext(req.Context(), "request failed", "request", w.id, "route", r.Path, "error", err)
 			}
 			switch {
 			case w.status != 0: // it is too late
@@ -301,7 +299,7 @@ func (d *Handler) answer(w *recorder, req *http.Request, r *rest.Route) (err err
 			return f
 		}
 		if r.Admin && !c.Who.Admin {
-			return rest.Fail(http.StatusForbidden, api.CodeForbidden, "This operation requires an admin key.")
+			return rest.NeedsAdmin()
 		}
 		if d.legacy.FromPage(c) {
 			defer func() { err = legacy.WithMessage(err) }()

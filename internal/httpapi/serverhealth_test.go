@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"deckhand/api"
+	wire "deckhand/api/health"
 	"deckhand/client"
 	"deckhand/internal/activity"
 	"deckhand/internal/health"
@@ -43,7 +43,7 @@ func withBoard(t *testing.T, change func(*health.Config)) *sandboxRig {
 // boardOf is a board that is made after the API.
 type boardOf struct{ *health.Board }
 
-func (h *sandboxRig) health() api.ServerHealth {
+func (h *sandboxRig) health() wire.ServerHealth {
 	h.t.Helper()
 	out, err := h.as("admin").ServerHealth(h.t.Context())
 	if err != nil {

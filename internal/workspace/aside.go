@@ -25,7 +25,7 @@ func (k *Keeper) setAside(ctx context.Context, h sandbox.Handle) error {
 	if s, ok := k.Driver.(sandbox.Archiver); ok {
 		where, err := s.SetAside(ctx, h)
 		if err == nil && where != "" {
-			k.Logger.Warn("a workspace belongs to no known conversation and was set aside; was the database restored from an older backup?", "sandbox", id, "moved_to", where)
+			k.Logger.Warn("a workspace belongs to no known conversation and was set aside; was the database restored from an older backup?", "session", id, "moved_to", where)
 		}
 		return err
 	}
@@ -36,7 +36,7 @@ func (k *Keeper) setAside(ctx context.Context, h sandbox.Handle) error {
 	if known {
 		return nil
 	}
-	k.Logger.Warn("a workspace belongs to no known conversation and is kept, with its sandbox stopped; was the database restored from an older backup?", "sandbox", id)
+	k.Logger.Warn("a workspace belongs to no known conversation and is kept, with its sandbox stopped; was the database restored from an older backup?", "session", id)
 	return k.Driver.Stop(ctx, h)
 }
 

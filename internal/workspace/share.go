@@ -71,7 +71,7 @@ func (k *Keeper) measureStopped(ctx context.Context, found []sandbox.Found) {
 	k.shares.Keep(there)
 	for _, f := range found {
 		if err := k.measureOne(ctx, d, f); err != nil && ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, session.ErrNotFound) {
-			k.Logger.Debug("cannot measure the disk usage of a workspace", "sandbox", f.Handle.ID, "error", err)
+			k.Logger.Debug("cannot measure the disk usage of a workspace", "session", f.Handle.ID, "error", err)
 		}
 	}
 }

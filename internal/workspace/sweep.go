@@ -252,7 +252,7 @@ func (k *Keeper) Sweep(ctx context.Context) {
 			return
 		}
 		if err := k.sweepOne(ctx, f); err != nil && ctx.Err() == nil {
-			k.Logger.Error("cannot stop an unused sandbox", "sandbox", f.Handle.ID, "error", err)
+			k.Logger.Error("cannot stop an unused sandbox", "session", f.Handle.ID, "error", err)
 		}
 	}
 	k.measureStopped(ctx, found)
@@ -267,7 +267,7 @@ func (k *Keeper) sweepOne(ctx context.Context, f sandbox.Found) error {
 	case errors.Is(err, session.ErrNotFound):
 		return k.setAside(ctx, f.Handle)
 	case err == nil && row.Deleted:
-		k.Logger.Info("removing the workspace of a deleted conversation", "sandbox", id)
+		k.Logger.Info("removing the workspace of a deleted conversation", "session", id)
 		return k.remove(ctx, id)
 	case err != nil:
 		return err

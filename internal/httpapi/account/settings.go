@@ -68,7 +68,7 @@ func (d *Handlers) storeSettings(ctx context.Context, c *rest.Call, _ rest.None,
 	}
 	if in.MaxBudgetPerTask.Set {
 		d.Conversations.ResumeCovered(ctx, c.Who.User, in.MaxBudgetPerTask, func(id session.ID, err error) {
-			d.Logger.Warn("cannot resume a conversation with its new budget", "session", id, "error", err)
+			d.Logger.WarnContext(ctx, "cannot resume a conversation with its new budget", "session", id, "error", err)
 		})
 	}
 	if err := d.Settings.Read(ctx, c.Who.User, func(s *settings.Settings) {

@@ -53,7 +53,7 @@ func (d *Handlers) rememberPrompt(ctx context.Context, c *rest.Call, q rememberQ
 		if ctx.Err() != nil {
 			return out, ctx.Err()
 		}
-		d.Logger.Info("the model could not write the microagent prompt", "session", row.ID, "error", err)
+		d.Logger.InfoContext(ctx, "the model could not write the microagent prompt", "session", row.ID, "error", err)
 		return out, nil
 	}
 	if prompt := between(answer, "<update_prompt>", "</update_prompt>"); prompt != "" {

@@ -135,7 +135,7 @@ func (u *upload) undo(ctx context.Context) {
 	defer cancel()
 	for _, name := range u.stored {
 		if err := u.box.Remove(ctx, sandbox.InWorkspace(name)); err != nil {
-			u.d.Logger.Warn("cannot remove a file of a failed upload", "session", u.id, "error", err)
+			u.d.Logger.WarnContext(ctx, "cannot remove a file of a failed upload", "session", u.id, "error", err)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (u *upload) take(ctx context.Context, f file) error {
 	case errors.Is(err, errNoRoom):
 		return skip("The workspace has reached its disk limit. Delete files first.")
 	}
-	u.d.Logger.Warn("cannot store an uploaded file", "session", u.id, "error", err)
+	u.d.Logger.WarnContext(ctx, "cannot store an uploaded file", "session", u.id, "error", err)
 	return skip("The file could not be stored: " + strings.ToValidUTF8(err.Error(), "?") + ".")
 }
 

@@ -188,7 +188,7 @@ func (d *Handlers) unreached(w http.ResponseWriter, r *http.Request, err error) 
 		text = "No process in the sandbox listens on this port."
 	case errors.Is(err, context.Canceled): // the client is gone
 	default:
-		d.Logger.Debug("sandbox port did not respond", "error", err)
+		d.Logger.DebugContext(r.Context(), "sandbox port did not respond", "error", err)
 	}
 	say(w, status, text)
 }

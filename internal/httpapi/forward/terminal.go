@@ -56,10 +56,10 @@ func (d *Handlers) openTerminal(w http.ResponseWriter, r *http.Request, c *rest.
 		term.Close()
 		return nil
 	}
-	d.Logger.Info("terminal opened", "user", c.Who.User, "key", c.Who.KeyID, "session", id, "terminal", q.Name, "from", r.RemoteAddr)
+	d.Logger.InfoContext(r.Context(), "terminal opened", "user", c.Who.User, "key", c.Who.KeyID, "session", id, "terminal", q.Name, "from", r.RemoteAddr)
 	begun := time.Now()
 	code, reason := (&terminal{conn: conn, term: term, box: box}).serve(ctx)
-	d.Logger.Info("terminal closed", "user", c.Who.User, "session", id, "terminal", q.Name, "took", time.Since(begun), "code", int(code), "reason", reason)
+	d.Logger.InfoContext(r.Context(), "terminal closed", "user", c.Who.User, "session", id, "terminal", q.Name, "took", time.Since(begun), "code", int(code), "reason", reason)
 	return nil
 }
 

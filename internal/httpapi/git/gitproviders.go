@@ -205,7 +205,7 @@ func (d *Handlers) CheckTokens(ctx context.Context, user string, in api.Settings
 		case v.bad():
 			bad = append(bad, api.FieldError{Loc: []any{"body", "secrets_store", "provider_tokens", v.provider, "token"}, Type: "value_error", Msg: v.err.Error()})
 		case v.err != nil:
-			d.Logger.Warn("token stored without a check", "provider", v.provider, "user", user, "error", v.err)
+			d.Logger.WarnContext(ctx, "token stored without a check", "provider", v.provider, "user", user, "error", v.err)
 			notes = append(notes, "The token for "+v.provider+" was stored but not checked, because the provider did not respond.")
 		}
 	}

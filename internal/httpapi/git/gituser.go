@@ -135,7 +135,7 @@ func (d *Handlers) failed(ctx context.Context, c *rest.Call, all []forge, errs [
 		}
 		name := all[i].name
 		names = append(names, name)
-		d.Logger.Warn("git provider request failed", "provider", name, "user", c.Who.User, "error", err)
+		d.Logger.WarnContext(ctx, "git provider request failed", "provider", name, "user", c.Who.User, "error", err)
 		if first == nil || gitprovider.ReasonOf(first) == gitprovider.NotFound {
 			first = forgeError(name, all[i].token.Host, err)
 		}

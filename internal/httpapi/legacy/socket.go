@@ -151,9 +151,9 @@ func (d *Handlers) greet(ctx context.Context, s *socketio.Socket) (socketio.Serv
 	if err != nil {
 		f := status.Of(err)
 		if f.Status >= 500 {
-			d.Logger.Error("socket failed", "error", err)
+			d.Logger.ErrorContext(s.Request().Context(), "socket failed", "error", err)
 		}
-		d.Logger.Info("socket refused", "from", s.Request().RemoteAddr, "reason", f.Msg)
+		d.Logger.InfoContext(s.Request().Context(), "socket refused", "from", s.Request().RemoteAddr, "reason", f.Msg)
 		return socketio.Serve{}, &socketio.Refusal{Message: f.Msg, Data: map[string]string{"msg_id": f.Code}}
 	}
 	return socketio.Serve{Run: l.run, Event: l.event}, nil

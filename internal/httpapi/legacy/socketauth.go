@@ -156,7 +156,7 @@ func (d *Handlers) continues(first, next *http.Request) error {
 	case err == nil && (owner == "" || who.User == owner):
 		return nil
 	case err != nil && !errors.Is(err, access.ErrUnauthorized):
-		d.Logger.Error("keys cannot be read", "error", err)
+		d.Logger.ErrorContext(next.Context(), "keys cannot be read", "error", err)
 		return errSocketKey
 	case err != nil && b.user == "" && (b.wrong || !d.carriesKey(next)):
 		if valid == nil || valid(next.Context()) == nil {

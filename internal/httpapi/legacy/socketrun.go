@@ -57,18 +57,18 @@ func (l *listener) run(ctx context.Context) {
 	defer d.sockets.remove(l)
 
 	begun := time.Now()
-	d.Logger.Info("socket opened", "user", l.who.User, "key", l.who.KeyID, "session", l.id, "after", l.after, "from", l.from)
+	d.Logger.InfoContext(ctx, "socket opened", "user", l.who.User, "key", l.who.KeyID, "session", l.id, "after", l.after, "from", l.from)
 	err := l.follow(held)
 	if cause := context.Cause(held); cause != nil {
 		err = cause
 	}
-	d.Logger.Info("socket closed", "user", l.who.User, "session", l.id, "took", time.Since(begun), "reason", err)
+	d.Logger.InfoContext(ctx, "socket closed", "user", l.who.User, "session", l.id, "took", time.Since(begun), "reason", err)
 	if ctx.Err() != nil || errors.Is(err, rest.ErrClosing) {
 		return // it is gone, or will be with the server: told nothing, clients connect again by themselves
 	}
 	text, ours := parting(err)
 	if !ours {
-		d.Logger.Error("cannot stream a conversation", "session", l.id, "error", err)
+		d.Logger.ErrorContext(ctx, "cannot stream a conversation", "session", l.id, "error", err)
 		l.socket.Cut("the conversation cannot be read") // the client comes back, and perhaps it can then
 		return
 	}

@@ -22,7 +22,7 @@ func (l *listener) event(ctx context.Context, e socketio.Event) {
 	var f *rest.Fault
 	if err != nil {
 		if f = status.Of(err); f.Status >= 500 {
-			l.api.Logger.Error("event failed", "session", l.id, "error", err)
+			l.api.Logger.ErrorContext(ctx, "event failed", "session", l.id, "error", err)
 		}
 	}
 	switch { // a client that is gone needs no answer

@@ -143,7 +143,7 @@ func (d *Handlers) ServeFrontEnd(w http.ResponseWriter, r *http.Request) bool {
 	}
 	page, err := d.FrontEnd.index()
 	if err != nil {
-		d.Logger.Error("cannot read the front end's index.html", "request", w.Header().Get("X-Request-Id"), "error", err)
+		d.Logger.ErrorContext(r.Context(), "cannot read the front end's index.html", "request", w.Header().Get("X-Request-Id"), "error", err)
 		rest.Fail(http.StatusInternalServerError, api.CodeInternal, "The front end's index.html cannot be read. See the server log.").Write(w, rest.Plain)
 		return true
 	}

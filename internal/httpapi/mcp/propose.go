@@ -58,7 +58,7 @@ func (v *visit) propose(name string, args []byte) (tool.Result, error) {
 		}
 		r, err := t.Run(v.ctx, nil, tool.Call{Args: args, Session: string(id), Owner: user})
 		if err != nil && v.ctx.Err() == nil {
-			d.Logger.Error("pull request failed", "tool", name, "error", err)
+			d.Logger.ErrorContext(v.ctx, "pull request failed", "tool", name, "error", err)
 		}
 		return r, err
 	}

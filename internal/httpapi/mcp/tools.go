@@ -94,7 +94,7 @@ func own[A any](s *sdk.Server, t *sdk.Tool, run func(v *visit, a A) (json.RawMes
 		if err != nil {
 			f := status.Of(err)
 			if f.Status >= 500 {
-				v.api.Logger.Error("tool call failed", "tool", t.Name, "error", err)
+				v.api.Logger.ErrorContext(ctx, "tool call failed", "tool", t.Name, "error", err)
 			}
 			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.Msg}},
 				StructuredContent: api.Problem{Error: f.Msg, MsgID: f.Code}}, nil, nil

@@ -84,7 +84,7 @@ func (d *Handlers) finishSignOn(w http.ResponseWriter, r *http.Request, c *rest.
 	if err != nil {
 		return d.signOnFailed(w, r, next, err)
 	}
-	d.Logger.Info("signed on", "user", who.User, "admin", who.Admin)
+	d.Logger.InfoContext(r.Context(), "signed on", "user", who.User, "admin", who.Admin)
 	c.Header = w.Header()
 	d.Guard.GiveCookie(c, cookie, access.SignOnLife, d.Guard.Origin != "")
 	return writePage(w, http.StatusOK, render("signon.html", map[string]any{"Root": rest.RootOf(r), "To": rest.RootOf(r) + strings.TrimPrefix(LocalPath(next), "/")}))
@@ -104,7 +104,7 @@ func (d *Handlers) signOnFailed(w http.ResponseWriter, r *http.Request, next str
 			why = code
 		}
 	}
-	d.Logger.Warn("single sign-on failed", "request", w.Header().Get("X-Request-Id"), "error", err)
+	d.Logger.WarnContext(r.Context(), "single sign-on failed", "request", w.Header().Get("X-Request-Id"), "error", err)
 	if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
 		if !rest.WantsPage(r) {
 			return rest.TooMany(a, "Too many failed logins.")

@@ -147,7 +147,7 @@ func (g *Guard) Identify(h http.Header, r *http.Request) (*Call, *Fault) {
 		f.Header = http.Header{"Www-Authenticate": {`Bearer realm="deckhand"`}}
 		return nil, f
 	case err != nil:
-		g.logger.Error("cannot read keys", "error", err)
+		g.logger.ErrorContext(r.Context(), "cannot read keys", "error", err)
 		return nil, Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Keys cannot be checked at the moment. Try again.")
 	}
 	if g.unlimited {

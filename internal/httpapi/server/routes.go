@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"deckhand/api"
+	"deckhand/api/health"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
@@ -27,8 +27,8 @@ type Config struct {
 
 // Board knows how the server is.
 type Board interface {
-	Look(ctx context.Context) (api.ServerHealth, error)
-	// End ends the sandbox of a conversation, whoever owns it. It is idempotent; session.ErrNotFound if there is
+	Look(ctx context.Context) (health.ServerHealth, error)
+	// End ends the sandbox of a conversation of any user. It is idempotent; session.ErrNotFound if there is
 	// no such conversation.
 	End(ctx context.Context, admin string, id session.ID) error
 }
@@ -45,10 +45,10 @@ type Handlers struct {
 }
 
 // New makes Handlers. The server counts as started now.
-func New(d Handlers) *Handlers {
-	d.started = time.Now()
+func New(c Config, lastUsed func() time.Time, logger *slog.Logger) *Handlers {
+	d := &Handlers{Config: c, LastUsed: lastUsed, Logger: logger, started: time.Now()}
 	d.cpu.at = d.started // the first look says how busy we were since then
-	return &d
+	return d
 }
 
 const (
@@ -65,12 +65,12 @@ func (d *Handlers) Routes() []rest.Route {
 		rest.Op(rest.Route{Method: "GET", Path: "/ready", ID: "ready", Tag: rest.TagHealth, Public: true, Summary: "Readiness probe", About: "Returns 503 with the reason if the server cannot work."}, d.ready),
 		rest.Op(rest.Route{Method: "GET", Path: "/server_info", ID: "serverInfo", Tag: rest.TagHealth, Public: true, Summary: "Get version, uptime and resource usage"}, d.serverInfo),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/admin/health", ID: "getServerHealth", Admin: true, Tag: rest.TagHealth, Summary: "Get the health of the server", About: aboutHealth}, d.look),
-		rest.Op(rest.Route{Method: "POST", Path: "/api/admin/sandboxes/{conversation_id}/end", ID: "endSandbox", Admin: true, Tag: rest.TagHealth, Summary: "End the sandbox of a conversation", About: aboutEnd}, d.end),
+		rest.Op(rest.Route{Method: "POST", Path: "/api/admin/sandboxes/{conversation_id}/end", ID: "endSandbox", Admin: true, Tag: rest.TagHealth, Summary: "Stop the sandbox of a conversation", About: aboutEnd}, d.end),
 		rest.Op(rest.Route{Method: "PUT", Path: "/api/admin/log-level", ID: "setLogLevel", Admin: true, Tag: rest.TagHealth, Summary: "Set the log level", About: aboutLevel}, d.setLevel),
 	}
 }
 
-func (d *Handlers) look(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.ServerHealth, error) {
+func (d *Handlers) look(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) (health.ServerHealth, error) {
 	return d.Board.Look(ctx)
 }
 
@@ -78,13 +78,13 @@ type sandboxPath struct {
 	ID string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
 }
 
-func (d *Handlers) end(ctx context.Context, c *rest.Call, p sandboxPath, _ rest.None) (api.EndedSandbox, error) {
-	return api.EndedSandbox{Status: "ok"}, d.Board.End(ctx, c.Who.User, session.ID(p.ID))
+func (d *Handlers) end(ctx context.Context, c *rest.Call, p sandboxPath, _ rest.None) (health.EndedSandbox, error) {
+	return health.EndedSandbox{Status: "ok"}, d.Board.End(ctx, c.Who.User, session.ID(p.ID))
 }
 
-func (d *Handlers) setLevel(ctx context.Context, c *rest.Call, _ rest.None, b api.LogLevel) (api.LogLevel, error) {
+func (d *Handlers) setLevel(ctx context.Context, c *rest.Call, _ rest.None, b health.LogLevel) (health.LogLevel, error) {
 	if err := d.Level.UnmarshalText([]byte(b.Level)); err != nil {
-		return api.LogLevel{}, err
+		return health.LogLevel{}, err
 	}
 	d.Logger.WarnContext(ctx, "log level changed", "level", b.Level, "admin", c.Who.User)
 	return b, nil

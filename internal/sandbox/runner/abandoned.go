@@ -10,7 +10,6 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
-	"deckhand/internal/sandbox/runner/processes"
 )
 
 const (
@@ -131,7 +130,7 @@ func (r *Runner) vitals(_ context.Context, c *rpc.Call) (any, error) {
 		return nil, err
 	}
 	if p.Load { // it is for people, and takes nothing from the keeper
-		cpu, memory := processes.Load(os.Getpid())
+		cpu, memory := r.shells.ProcessLimit.Load()
 		return sandbox.Vitals{Processes: r.shells.ProcessLimit.Count(), CPU: cpu, Memory: memory}, nil
 	}
 	if os.Getpid() == 1 { // otherwise processes are counted that are not the sandbox's

@@ -4,6 +4,7 @@ package processlimit
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,6 +71,9 @@ func (w *Watch) Ended() string {
 
 // Count counts the processes and threads of the sandbox.
 func (w *Watch) Count() int { return processes.Count() }
+
+// Load is the processor time and the memory of the processes of the sandbox.
+func (w *Watch) Load() (cpu time.Duration, memory int64) { return processes.Load(os.Getpid()) }
 
 // Close ends the watch. It may be called once.
 func (w *Watch) Close() {

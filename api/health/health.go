@@ -1,4 +1,5 @@
-package api
+// Package health has the types of the routes on the state of the server, for administrators.
+package health
 
 import "time"
 
