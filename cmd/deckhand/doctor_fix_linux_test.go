@@ -18,11 +18,11 @@ import (
 func usedDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	must(t, "key", "create", "--user", "ada", "--data-dir", dir)
 	b := serve(t, dir)
 	if code := b.stop(); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
+	must(t, "key", "create", "--user", "ada", "--data-dir", dir)
 	return dir
 }
 
@@ -34,7 +34,7 @@ func TestDoctorSaysTheFix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { taken.Close() })
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
