@@ -11,7 +11,9 @@ import (
 const (
 	constructor  = "cmd/deckhand/data.go"
 	sqliteDriver = "modernc.org/sqlite"
-	whyStores    = "everything else needs a store.Backend, and runs on any"
+	// packedForm is the form of what all databases store, and none itself.
+	packedForm = "internal/store/packed"
+	whyStores  = "everything else needs a store.Backend, and runs on any"
 )
 
 // stores finds code that knows which database it runs on.
@@ -30,6 +32,7 @@ func stores(t *tree) []finding {
 				below, isStore := strings.CutPrefix(dir, "internal/store/")
 				database, _, _ := strings.Cut(below, "/")
 				switch {
+				case dir == packedForm && within(p.dir, "internal/store"):
 				case ours && isStore && f.path != constructor && !within(p.dir, "internal/store/"+database):
 					found = append(found, finding{at, fmt.Sprintf("%s imports %s, but only %s may", f.path, dir, constructor), whyStores})
 				case !ours && (imp == sqliteDriver || strings.HasPrefix(imp, sqliteDriver+"/")) && !within(p.dir, "internal/store/sqlite"):

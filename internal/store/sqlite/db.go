@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
-	"deckhand/internal/store/sqlite/packed"
+	"deckhand/internal/store/packed"
 	"deckhand/internal/store/sqlite/reserve"
 )
 

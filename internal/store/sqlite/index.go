@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
-	"deckhand/internal/store/sqlite/packed"
+	"deckhand/internal/store/packed"
 )
 
 // The columns besides n and id: those that an index holds or a rule asks for, and

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"deckhand/internal/session"
-	"deckhand/internal/store/sqlite/packed"
+	"deckhand/internal/store/packed"
 	"deckhand/internal/store/sqlite/reserve"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"deckhand/internal/session"
-	"deckhand/internal/store/sqlite/packed"
+	"deckhand/internal/store/packed"
 )
 
 func FuzzUnpack(f *testing.F) {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
-	"deckhand/internal/store/sqlite/packed"
+	"deckhand/internal/store/packed"
 )
 
 // writing is a session that grows through one handle of a file.

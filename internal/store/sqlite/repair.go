@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 
 	"deckhand/internal/session"
-	"deckhand/internal/store/sqlite/packed"
+	"deckhand/internal/store/packed"
 )
 
 // Repair makes a session end after an event and gives it the row that belongs

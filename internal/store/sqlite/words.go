@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
-	"deckhand/internal/store/sqlite/packed"
+	"deckhand/internal/store/packed"
 )
 
 // The index of words lags behind the sessions: upkeep files them later. A search

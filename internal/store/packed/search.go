@@ -68,18 +68,29 @@ const (
 	idPart   = 8  // letters of such an id are needed to find it; see session.Query
 )
 
-// Phrase is what the index of words is asked for, empty if it cannot help: it knows no
-// text of fewer than three letters and no part of an id that was made here, and the case
-// of letters beyond ASCII is compared by rules of its own.
-func (s *Search) Phrase() string {
-	var parts []string
+// All is true if the query has no conditions.
+func (s *Search) All() bool { return s.all }
+
+// Parts are the texts that an index of groups of three letters is asked for, none if it cannot
+// help: it knows no text of fewer than three letters and no part of an id that was made here,
+// and the case of letters beyond ASCII is compared by rules of its own.
+func (s *Search) Parts() (parts []string) {
+	if len(s.text) > 0 && (len(s.text) < shortest || !s.ascii) || s.asksForID() {
+		return nil
+	}
 	for _, t := range [][]byte{s.text, bytes.ToLower(s.repository)} {
 		if len(t) >= shortest && isASCII(t) && bytes.IndexByte(t, 0) < 0 {
-			parts = append(parts, `"`+strings.ReplaceAll(string(t), `"`, `""`)+`"`)
+			parts = append(parts, string(t))
 		}
 	}
-	if len(s.text) > 0 && (len(s.text) < shortest || !s.ascii) || s.asksForID() {
-		return ""
+	return parts
+}
+
+// Phrase is Parts in the language of SQLite's index, empty if there are none.
+func (s *Search) Phrase() string {
+	parts := s.Parts()
+	for i, t := range parts {
+		parts[i] = `"` + strings.ReplaceAll(t, `"`, `""`) + `"`
 	}
 	return strings.Join(parts, " AND ")
 }
@@ -89,17 +100,22 @@ func (s *Search) asksForID() bool {
 	return len(s.text) >= idPart && len(bytes.Trim(s.text, "0123456789abcdef")) == 0
 }
 
-// Words is the text by which the index of words finds a row.
+// Words is the text by which the index of words finds a packed row.
 func Words(row []byte) (string, error) {
 	r, err := ReadRow(row)
 	if err != nil {
 		return "", err
 	}
+	return WordsOf(r), nil
+}
+
+// WordsOf is the text by which the index of words finds a row.
+func WordsOf(r session.Row) string {
 	text := r.Title + "\n" + r.Repository
 	if len(r.ID) != madeID {
 		text += "\n" + string(r.ID)
 	}
-	return strings.ToLower(text), nil
+	return strings.ToLower(text)
 }
 
 // in looks for the text, in upper or lower case. What SQLite and this loop know
