@@ -1,0 +1,323 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"deckhand/internal/notify"
+	"deckhand/internal/session"
+	"deckhand/internal/store/packed"
+)
+
+// appending is a batch in the form in which it is stored.
+type appending struct {
+	batch session.Batch
+	at    int64
+	body  []byte // of all its events
+	row   []byte
+	words *string // what the index of words gets; nil if it has it
+	drops bool    // nothing before the last event is kept
+	n     *int64
+	ours  bool
+}
+
+func (db *DB) encode(b session.Batch) (*appending, error) {
+	a := &appending{batch: b}
+	if len(b.Events) == 0 {
+		return nil, fmt.Errorf("session %s: no events can be appended after event %d", b.ID, b.After)
+	}
+	for i, e := range b.Events {
+		if e.Number != b.After+int64(i)+1 {
+			return nil, fmt.Errorf("session %s: event %d is numbered %d", b.ID, b.After+int64(i)+1, e.Number)
+		}
+		body, err := session.Encode(e.Payload)
+		if err != nil {
+			return nil, err
+		}
+		kind := e.Payload.Kind()
+		if kind == session.KindDeleted {
+			a.drops, a.body = true, a.body[:0]
+		}
+		if len(a.body) == 0 {
+			a.at = micros(e.At)
+			a.body = slices.Grow(a.body, len(body)+32*len(b.Events)+64)
+		}
+		a.body = packed.Append(a.body, kind, e.At.UnixMicro()-a.at, body)
+	}
+	a.batch.Row.Last = b.After + int64(len(b.Events))
+	a.row = packed.Row(a.batch.Row)
+	a.words = db.changedWords(a.batch)
+	n, ours := db.ids.place(b.ID)
+	if a.ours = ours; !ours && b.After == 0 {
+		n = db.ids.take()
+	}
+	if n != 0 {
+		a.n = &n
+	}
+	return a, nil
+}
+
+// size is about what a batch adds to a message.
+func (a *appending) size() int { return len(a.body) + len(a.row) + 256 }
+
+// Append implements session.Log.
+func (db *DB) Append(ctx context.Context, b session.Batch) error {
+	if db.readonly {
+		return ErrReadOnly
+	}
+	a, err := db.encode(b)
+	if err != nil {
+		return err
+	}
+	if err = db.writer.append(ctx, a); errors.Is(err, errTell) {
+		err = db.write(ctx, func(c *conn) error { return db.appendAndTell(c, a) })
+	}
+	if err != nil {
+		return err
+	}
+	db.known.put(a.batch.Row)
+	if a.drops {
+		db.recent.Forget(b.ID)
+	} else {
+		db.recent.Add(b.ID, b.After, &packed.Batch{Last: a.batch.Row.Last, At: a.at, Body: a.body})
+	}
+	return nil
+}
+
+// AppendAll stores the batches of a new session in one transaction: after a crash
+// all of them are there or none. ErrConflict if the session exists.
+func (db *DB) AppendAll(ctx context.Context, batches []session.Batch) error {
+	var all []*appending
+	last := int64(0)
+	for _, b := range batches {
+		if b.ID != batches[0].ID || b.After != last {
+			return fmt.Errorf("session %s: the batch after event %d does not follow event %d", b.ID, b.After, last)
+		}
+		last += int64(len(b.Events))
+		a, err := db.encode(b)
+		if err != nil {
+			return err
+		}
+		all = append(all, a)
+	}
+	return db.write(ctx, func(c *conn) error {
+		for _, a := range all {
+			if err := db.appendAndTell(c, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// errTell refuses an append whose news somebody wants: who tells them needs a transaction with
+// several statements.
+var errTell = errors.New("there are webhooks to be told")
+
+// appendAndTell is an append in a transaction, with its news for webhooks.
+func (db *DB) appendAndTell(c *conn, a *appending) error {
+	if a.batch.Charge != (session.Charge{}) {
+		if err := c.lock(lockMoney, a.batch.Row.Owner); err != nil {
+			return err
+		}
+	}
+	var b pgconn.Batch
+	if err := appendStatement(&b, []*appending{a}, false); err != nil {
+		return err
+	}
+	var refused error
+	if err := c.last(&b, func(row []any) error { refused = a.outcome(row); return nil }); err != nil {
+		return err
+	}
+	if refused != nil {
+		return refuse(refused)
+	}
+	if len(a.batch.News) == 0 {
+		return nil
+	}
+	t, err := db.tx(c, notify.Queue)
+	if err != nil {
+		return err
+	}
+	return notify.Tell(t, a.batch.Row.Owner, a.batch.ID, a.batch.News)
+}
+
+// The codes of the database's function.
+const (
+	codeStored int64 = iota
+	codeConflict
+	codeOver
+	codeTell
+)
+
+// outcome is what the function says of a batch.
+func (a *appending) outcome(row []any) error {
+	switch code := number(row[1]); code {
+	case codeStored:
+		return nil
+	case codeConflict:
+		return session.ErrConflict
+	case codeOver:
+		if err := a.batch.Charge.Over(session.Money(number(row[2])), session.Money(number(row[3]))); err != nil {
+			return err
+		}
+		return session.ErrConflict // cannot be
+	case codeTell:
+		return errTell
+	default:
+		return fmt.Errorf("the database answered %d", code)
+	}
+}
+
+const appendSQL = `SELECT i.ord, r.code, r.has_spent, r.has_reserved
+	FROM unnest($1::text[], $2::boolean[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::boolean[],
+		$9::text[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::boolean[], $15::bytea[], $16::text[],
+		$17::text[], $18::bigint[], $19::boolean[], $20::bigint[], $21::boolean[], $22::bigint[], $23::boolean[]) WITH ORDINALITY
+		AS i (id, ours, n, after, last, at, body, drops, owner, created, updated, attention, holder, deleted, row, words,
+			month, spent, reserves, reserved, forfeits, most, news, ord),
+	LATERAL deckhand.append_1(i.id, i.ours, i.n, i.after, i.last, i.at, i.body, i.drops, i.owner, i.created, i.updated, i.attention,
+		i.holder, i.deleted, i.row, i.words, i.month, i.spent, i.reserves, i.reserved, i.forfeits, i.most, i.news) r`
+
+// columns are the batches of a group, by column.
+type columns struct {
+	ids, owners, months, words, holders              []*string
+	ours, drops, deleted, reserves, forfeits, news   []bool
+	ns, after, last, at, created, updated, attention []int64
+	spent, reserved, limit                           []int64
+	bodies, rows                                     [][]byte
+}
+
+func (k *columns) add(a *appending, telling bool) {
+	b, r, charge := &a.batch, &a.batch.Row, &a.batch.Charge
+	id, month := string(b.ID), string(charge.Month)
+	k.ids, k.owners, k.months = append(k.ids, &id), append(k.owners, &r.Owner), append(k.months, &month)
+	k.words = append(k.words, a.words)
+	var holder *string
+	if r.Holder != "" {
+		holder = &r.Holder
+	}
+	k.holders = append(k.holders, holder)
+	var n int64
+	if a.n != nil {
+		n = *a.n
+	}
+	k.ours, k.ns = append(k.ours, a.ours), append(k.ns, n)
+	k.after, k.last, k.at = append(k.after, b.After), append(k.last, r.Last), append(k.at, a.at)
+	k.bodies, k.rows, k.drops = append(k.bodies, a.body), append(k.rows, a.row), append(k.drops, a.drops)
+	k.created, k.updated = append(k.created, micros(r.CreatedAt)), append(k.updated, micros(r.UpdatedAt))
+	k.attention, k.deleted = append(k.attention, attention(*r)), append(k.deleted, r.Deleted)
+	k.spent, k.reserved, k.limit = append(k.spent, int64(charge.Spent)), append(k.reserved, int64(charge.Reserved)), append(k.limit, int64(charge.Limit))
+	k.reserves, k.forfeits = append(k.reserves, charge.Reserves), append(k.forfeits, charge.Forfeits)
+	k.news = append(k.news, telling && len(b.News) > 0)
+}
+
+// appendStatement adds the statement that stores a group. telling makes it refuse what webhooks
+// are to be told of.
+func appendStatement(to *pgconn.Batch, group []*appending, telling bool) error {
+	var k columns
+	for _, a := range group {
+		k.add(a, telling)
+	}
+	p, err := encode([]any{k.ids, k.ours, k.ns, k.after, k.last, k.at, k.bodies, k.drops, k.owners, k.created, k.updated, k.attention, k.holders,
+		k.deleted, k.rows, k.words, k.months, k.spent, k.reserves, k.reserved, k.forfeits, k.limit, k.news})
+	if err != nil {
+		return err
+	}
+	to.ExecParams(appendSQL, p.values, p.oids, p.formats, binary1)
+	return nil
+}
+
+// lockSQL takes the locks of several names in the order in which they are given.
+const lockSQL = "SELECT pg_advisory_xact_lock($1::int, k) FROM unnest($2::int[]) k"
+
+// moneyLocks adds the statement that locks the money of a group's owners, if it is about any. All
+// groups take these locks first, in the same order, and then sessions in the order of their ids:
+// so none waits for another that waits for it.
+func moneyLocks(to *pgconn.Batch, group []*appending) error {
+	var owners []int32
+	for _, a := range group {
+		if a.batch.Charge != (session.Charge{}) {
+			owners = append(owners, digest(a.batch.Row.Owner))
+		}
+	}
+	if len(owners) == 0 {
+		return nil
+	}
+	slices.Sort(owners)
+	p, err := encode([]any{int64(lockMoney), slices.Compact(owners)})
+	if err == nil {
+		to.ExecParams(lockSQL, p.values, p.oids, p.formats, nil)
+	}
+	return err
+}
+
+// byID is the order in which sessions are locked.
+func byID(a, b *appending) int { return cmp.Compare(a.batch.ID, b.batch.ID) }
+
+// What a session needs of us, for finding those that do.
+const (
+	nothing int64 = iota
+	wanting
+	idling
+	waking // the rules know of none: what starts wants a loop
+)
+
+// attention is nothing only for what is stopped, so that what is not is found by it.
+func attention(r session.Row) int64 {
+	switch {
+	case r.Wants:
+		return wanting
+	case r.Status == session.Running:
+		return idling
+	case r.Status != session.Halted:
+		return waking
+	}
+	return nothing
+}
+
+// known remembers the rows of sessions that were written lately, so that the words of a working
+// session are not sent with each of its steps. An entry is believed if the append follows it.
+type known struct {
+	mu   sync.Mutex
+	rows map[session.ID]session.Row
+}
+
+const maxKnown = 4096
+
+func (k *known) put(r session.Row) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, ok := k.rows[r.ID]; !ok && len(k.rows) >= maxKnown {
+		for other := range k.rows { // any one
+			delete(k.rows, other)
+			break
+		}
+	}
+	k.rows[r.ID] = r
+}
+
+func (k *known) forget(id session.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.rows, id)
+}
+
+// changedWords is what the index of words gets with a batch; nil if it has it.
+func (db *DB) changedWords(b session.Batch) *string {
+	db.known.mu.Lock()
+	was, ok := db.known.rows[b.ID]
+	db.known.mu.Unlock()
+	same := was.Title == b.Row.Title && was.Repository == b.Row.Repository && was.Owner == b.Row.Owner
+	if ok && was.Last == b.After && same || b.After == 0 && strings.TrimSpace(packed.WordsOf(b.Row)) == "" {
+		return nil
+	}
+	list := gramList(b.Row)
+	return &list
+}

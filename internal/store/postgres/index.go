@@ -1,0 +1,177 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"deckhand/internal/session"
+	"deckhand/internal/store/packed"
+)
+
+// Row implements session.Index.
+func (db *DB) Row(ctx context.Context, id session.ID) (row session.Row, err error) {
+	err = db.read(ctx, func(c *conn) error {
+		var bad error
+		found, err := db.find(c, "row", id, func(v []any) { row, bad = packed.ReadRow(bytesOf(v[0])) })
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return session.ErrNotFound
+		}
+		return bad
+	})
+	return row, err
+}
+
+// most is how many rows are looked at in one go by a search.
+const most = 512
+
+const (
+	selectRows = "SELECT row FROM deckhand.sessions WHERE owner = $1 AND NOT deleted ORDER BY created_at DESC, id DESC LIMIT $2"
+	selectMore = "SELECT row FROM deckhand.sessions WHERE owner = $1 AND NOT deleted AND (created_at, id) < ($3, $4) ORDER BY created_at DESC, id DESC LIMIT $2"
+	// Of all that users have, few are at work at a time, so they are found by that
+	// and put in order by us.
+	selectAwake = "SELECT row FROM deckhand.sessions WHERE attention > 0 AND owner = $1 AND NOT deleted"
+)
+
+// Rows implements session.Index. Filters are applied here and not in SQL, so that they mean the
+// same in every database. The index of words finds what few sessions have; otherwise rows are
+// read in pieces.
+func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) {
+	if q.Limit <= 0 {
+		return nil, nil
+	}
+	search := packed.NewSearch(q)
+	if q.Status != "" && q.Status != session.Halted {
+		return db.awake(ctx, q, search)
+	}
+	if rows, ok, err := db.matches(ctx, q, search); ok || err != nil {
+		return rows, err
+	}
+	piece := most
+	if search.All() {
+		piece = min(q.Limit, most)
+	}
+	rows := make([]session.Row, 0, min(q.Limit, 128))
+	for more := true; more && len(rows) < q.Limit; {
+		var some [][]byte
+		err := db.read(ctx, func(c *conn) error {
+			some = some[:0]
+			sql, args := selectRows, []any{q.Owner, int64(piece)}
+			if q.Before != nil {
+				sql, args = selectMore, append(args, micros(q.Before.CreatedAt), string(q.Before.ID))
+			}
+			return c.query(sql, func(v []any) error {
+				some = append(some, bytesOf(v[0]))
+				return nil
+			}, args...)
+		})
+		if err != nil {
+			return nil, err
+		}
+		more = len(some) == piece
+		for i, b := range some {
+			last := more && i == piece-1 // where the next piece begins
+			wanted := search.Wants(b)
+			if !wanted && !last {
+				continue
+			}
+			r, err := packed.ReadRow(b)
+			if err != nil {
+				return nil, err
+			}
+			if wanted && len(rows) < q.Limit {
+				rows = append(rows, r)
+			}
+			at := cursorOf(r)
+			q.Before = &at
+		}
+	}
+	return rows, nil
+}
+
+// awake is Rows for those that are not stopped.
+func (db *DB) awake(ctx context.Context, q session.Query, search packed.Search) (rows []session.Row, err error) {
+	err = db.read(ctx, func(c *conn) error {
+		rows = rows[:0]
+		return c.query(selectAwake, func(v []any) error {
+			if !search.Wants(bytesOf(v[0])) {
+				return nil
+			}
+			r, err := packed.ReadRow(bytesOf(v[0]))
+			if err == nil && r.Shown() == q.Status && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
+				rows = append(rows, r)
+			}
+			return err
+		}, q.Owner)
+	})
+	return firstOf(rows, q.Limit), err
+}
+
+// firstOf puts rows in the order of lists and cuts them off.
+func firstOf(rows []session.Row, limit int) []session.Row {
+	slices.SortFunc(rows, func(a, b session.Row) int { return inOrder(cursorOf(a), cursorOf(b)) })
+	return rows[:min(len(rows), limit)]
+}
+
+// cursorOf is where a row is in a list, and inOrder which of two places comes first.
+func cursorOf(r session.Row) session.Cursor { return session.Cursor{CreatedAt: r.CreatedAt, ID: r.ID} }
+
+func inOrder(a, b session.Cursor) int {
+	return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+}
+
+const (
+	selectWanting = "SELECT id, holder, owner FROM deckhand.sessions WHERE attention = 1 ORDER BY updated_at, id"
+	selectIdle    = "SELECT id FROM deckhand.sessions WHERE attention = 2 AND updated_at < $1 ORDER BY updated_at, id LIMIT $2"
+)
+
+// Wanting implements session.Index. They are read before the first is given away: there are few,
+// and who takes its time must not hold a connection.
+func (db *DB) Wanting(ctx context.Context, held []string) iter.Seq2[session.Waiting, error] {
+	return func(yield func(session.Waiting, error) bool) {
+		var found []session.Waiting
+		err := db.read(ctx, func(c *conn) error {
+			found = found[:0]
+			return c.query(selectWanting, func(row []any) error {
+				if by, ok := row[1].(string); !ok || !slices.Contains(held, by) {
+					found = append(found, session.Waiting{ID: session.ID(text(row[0])), Owner: text(row[2])})
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			yield(session.Waiting{}, err)
+			return
+		}
+		for _, w := range found {
+			if !yield(w, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Idle implements session.Index.
+func (db *DB) Idle(ctx context.Context, before time.Time, limit int) (ids []session.ID, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	err = db.read(ctx, func(c *conn) error {
+		ids = ids[:0]
+		return c.query(selectIdle, func(row []any) error {
+			ids = append(ids, session.ID(text(row[0])))
+			return nil
+		}, micros(before), int64(limit))
+	})
+	return ids, err
+}
+
+var (
+	_ session.Log   = (*DB)(nil)
+	_ session.Index = (*DB)(nil)
+)

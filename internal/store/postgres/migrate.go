@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// schema is the version that this program writes: the number of its last migration.
+const schema = 1
+
+// version is the schema of the database, 0 for an empty one.
+func version(c *conn) (v int64, err error) {
+	made := false
+	if _, err = c.one("SELECT to_regclass('deckhand.schema_version') IS NOT NULL", func(row []any) { made = truth(row[0]) }); err != nil || !made {
+		return 0, err
+	}
+	_, err = c.one("SELECT max(version) FROM deckhand.schema_version", func(row []any) { v = number(row[0]) })
+	return v, err
+}
+
+// migrate brings the database to schema. Several processes may do so at once: the first takes a
+// lock, and the others find the work done when they get it.
+func migrate(c *conn, readonly bool) error {
+	v, err := version(c)
+	switch {
+	case err != nil:
+		return err
+	case v > schema:
+		return fmt.Errorf("%w (its version is %d, this program knows up to %d)", ErrNewer, v, schema)
+	case v == schema:
+		return nil
+	case readonly:
+		return errors.New("the database is read-only, and its schema must be brought up to date first")
+	}
+	if err := climb(c); err != nil {
+		c.rollback()
+		return fmt.Errorf("migrate the database to version %d: %w", schema, err)
+	}
+	return nil
+}
+
+// climb runs the migrations that are missing, in one transaction.
+func climb(c *conn) error {
+	// Another process may take its time with large tables.
+	if err := c.script("BEGIN; SET LOCAL lock_timeout = '5min'; SET LOCAL statement_timeout = 0"); err != nil {
+		return err
+	}
+	c.inside = true
+	if err := c.lock(lockSchema, ""); err != nil {
+		return err
+	}
+	if err := c.script("CREATE SCHEMA IF NOT EXISTS deckhand; CREATE TABLE IF NOT EXISTS deckhand.schema_version (version bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"); err != nil {
+		return err
+	}
+	before, err := version(c)
+	if err != nil {
+		return err
+	}
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return err
+	}
+	for i, name := range files {
+		if int64(i) < before {
+			continue
+		}
+		script, err := migrations.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := c.script(string(script)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if _, err := c.exec("INSERT INTO deckhand.schema_version (version) VALUES ($1)", int64(i+1)); err != nil {
+			return err
+		}
+	}
+	return c.commit()
+}

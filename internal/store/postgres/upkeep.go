@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"deckhand/internal/store/packed"
+)
+
+const (
+	// A log that has not grown for so long is compressed.
+	coldAfter = 7 * 24 * time.Hour
+	// A compressed row holds about so many bytes of events.
+	coldBytes = 64 << 10
+	// Between looks for such logs.
+	coldEvery = 6 * time.Hour
+	// restFor is how long upkeep rests for each moment of work.
+	restFor = 9
+)
+
+// upkeep is the goroutine that compresses old logs. What it does can be done at any time, again,
+// and by several processes at once.
+type upkeep struct {
+	db    *DB
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func newUpkeep(db *DB) *upkeep {
+	ctx, stop := context.WithCancel(context.Background())
+	u := &upkeep{db: db, stop: stop, ended: make(chan struct{})}
+	go u.loop(ctx)
+	return u
+}
+
+func (u *upkeep) close() {
+	u.stop()
+	<-u.ended
+}
+
+func (u *upkeep) loop(ctx context.Context) {
+	defer close(u.ended)
+	cold := time.NewTicker(coldEvery)
+	defer cold.Stop()
+	for { // what fails is tried again
+		select {
+		case <-ctx.Done():
+			return
+		case <-cold.C:
+			_ = u.db.compress(ctx, time.Now().Add(-coldAfter), restFor)
+		}
+	}
+}
+
+// Tend does all upkeep at once: it compresses the logs that have not grown since a time. A
+// database that is open with Upkeep does so by itself.
+func (db *DB) Tend(ctx context.Context, before time.Time) error { return db.compress(ctx, before, 0) }
+
+// cold is a session whose log can be compressed from one event to another.
+type cold struct{ n, from, to int64 }
+
+// compress compresses the logs that were written last before a time.
+func (db *DB) compress(ctx context.Context, before time.Time, rests int) error {
+	for n := int64(0); ; {
+		var logs []cold
+		err := db.read(ctx, func(c *conn) error {
+			return c.query(`SELECT n, compressed, last FROM deckhand.sessions WHERE n > $1 AND updated_at < $2 AND compressed < last AND NOT deleted
+				ORDER BY n LIMIT 256`, func(v []any) error {
+				logs = append(logs, cold{number(v[0]), number(v[1]), number(v[2])})
+				return nil
+			}, n, micros(before))
+		})
+		if err != nil || len(logs) == 0 {
+			return err
+		}
+		for _, l := range logs {
+			begin := time.Now()
+			for l.from < l.to {
+				if err := db.compressNext(ctx, &l); err != nil {
+					return err
+				}
+			}
+			n = l.n
+			rest(ctx, begin, rests)
+		}
+	}
+}
+
+// errMeanwhile refuses to replace rows that are not what was read any more.
+var errMeanwhile = errors.New("the log has changed")
+
+// compressNext puts the next rows of a log into one. They are read and compressed outside of the
+// transaction that replaces them.
+func (db *DB) compressNext(ctx context.Context, l *cold) error {
+	var p packed.Joined
+	last := l.to
+	err := db.read(ctx, func(c *conn) error {
+		return c.query("SELECT last, at, body FROM deckhand.events WHERE n = $1 AND last > $2 AND last <= $3 ORDER BY last LIMIT 512", func(v []any) error {
+			if err := p.Add(number(v[1]), bytesOf(v[2])); err != nil {
+				return err
+			}
+			if last = number(v[0]); len(p.Body) >= coldBytes {
+				return enough
+			}
+			return nil
+		}, l.n, l.from, l.to)
+	})
+	if errors.Is(err, packed.ErrCut) { // the doctor needs a damaged log as it is
+		l.from = l.to
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	first := l.from
+	l.from = last
+	if p.Rows == 0 {
+		return nil
+	}
+	body := packed.Compress(p.Body)
+	err = db.write(ctx, func(c *conn) error {
+		changed, err := c.exec("UPDATE deckhand.sessions SET compressed = $2 WHERE n = $1 AND compressed = $3 AND last >= $2 AND NOT deleted", l.n, last, first)
+		if err != nil {
+			return err
+		}
+		removed := int64(0)
+		if changed == 1 {
+			if removed, err = c.exec("DELETE FROM deckhand.events WHERE n = $1 AND last > $2 AND last <= $3", l.n, first, last); err != nil {
+				return err
+			}
+		}
+		if removed != int64(p.Rows) {
+			return errMeanwhile
+		}
+		_, err = c.exec("INSERT INTO deckhand.events (n, last, at, body) VALUES ($1, $2, $3, $4)", l.n, last, p.At, body)
+		return err
+	})
+	if errors.Is(err, errMeanwhile) {
+		l.from = l.to
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"deckhand/internal/session"
+	"deckhand/internal/store/packed"
+)
+
+// A word that more of an owner's sessions have than this is found sooner in the list itself.
+const fewMatches = 256
+
+// selectMatches stands on the index of words alone: which sessions have all of these groups of
+// three letters. They need not have them in this order, so every row is compared.
+const selectMatches = `SELECT s.row, s.owner = $2 AND NOT s.deleted FROM (SELECT n FROM deckhand.words WHERE grams @> $1 LIMIT 257) w
+	JOIN deckhand.sessions s ON s.n = w.n`
+
+// ownerGram is the number of an owner in the index of words.
+func ownerGram(owner string) int32 { return digest(owner) | -1<<31 }
+
+// grams are the groups of three bytes in a text, as positive numbers, each once.
+func grams(text string) (all []int32) {
+	for i := range len(text) - 2 {
+		all = append(all, int32(text[i])<<16|int32(text[i+1])<<8|int32(text[i+2]))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// gramList is what the index of words gets of a row: an array as PostgreSQL writes it.
+func gramList(r session.Row) string {
+	all := grams(packed.WordsOf(r))
+	if len(all) == 0 || r.Deleted {
+		return "{}"
+	}
+	b := strconv.AppendInt([]byte{'{'}, int64(ownerGram(r.Owner)), 10)
+	for _, g := range all {
+		b = append(b, ',')
+		b = strconv.AppendInt(b, int64(g), 10)
+	}
+	return string(append(b, '}'))
+}
+
+// matches is Rows by the index of words. It is not ok if the index cannot help: then the
+// list has to be searched.
+func (db *DB) matches(ctx context.Context, q session.Query, search packed.Search) (rows []session.Row, ok bool, err error) {
+	parts := search.Parts()
+	if len(parts) == 0 {
+		return nil, false, nil
+	}
+	wanted := []int32{ownerGram(q.Owner)}
+	for _, part := range parts {
+		wanted = append(wanted, grams(part)...)
+	}
+	count := 0
+	err = db.read(ctx, func(c *conn) error {
+		rows, count = rows[:0], 0
+		return c.query(selectMatches, func(v []any) error {
+			if count++; !truth(v[1]) || !search.Wants(bytesOf(v[0])) {
+				return nil
+			}
+			r, err := packed.ReadRow(bytesOf(v[0]))
+			if err == nil && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
+				rows = append(rows, r)
+			}
+			return err
+		}, wanted, q.Owner)
+	})
+	if err != nil || count > fewMatches {
+		return nil, false, err
+	}
+	return firstOf(rows, q.Limit), true, nil
+}

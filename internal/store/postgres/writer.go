@@ -1,0 +1,322 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"deckhand/internal/session"
+)
+
+// A group is bounded so that its last caller waits a limited time and a failure does not undo
+// much; the queue is bounded so that callers notice a slow database.
+const (
+	groupWrites = 512
+	groupBytes  = 8 << 20
+	queueLength = 1024
+	// writers is how many groups are under way at most. While one waits for the disk, another
+	// is on its way.
+	writers = 2
+	// groupTimeout is when a group is given up.
+	groupTimeout = statementTimeout + lockTimeout
+	// companyTime is how long a writer waits for company at most.
+	companyTime = time.Millisecond
+)
+
+// job is one caller's append, waiting for its turn.
+type job struct {
+	*appending
+	// taken decides between the writer and a caller that gives up: the first to set it wins.
+	taken atomic.Bool
+	done  chan error
+	err   error
+}
+
+// writer stores appends in groups.
+type writer struct {
+	db    *DB
+	queue chan *job
+	stop  chan struct{} // closed: no new appends
+	ended chan struct{} // closed: the goroutines are gone
+
+	splits atomic.Int64 // groups that failed and were tried again one by one
+}
+
+func newWriter(db *DB) *writer {
+	w := &writer{db: db, queue: make(chan *job, queueLength), stop: make(chan struct{}), ended: make(chan struct{})}
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			l := &line{writer: w}
+			l.loop()
+			l.drop()
+		})
+	}
+	go func() {
+		all.Wait()
+		close(w.ended)
+	}()
+	return w
+}
+
+// append queues a batch and waits until it is durable. When ctx ends first, it may or may not be
+// stored.
+func (w *writer) append(ctx context.Context, a *appending) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j := &job{appending: a, done: make(chan error, 1)}
+	select {
+	case <-w.stop:
+		return ErrClosed
+	default:
+	}
+	select {
+	case w.queue <- j:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w.stop:
+		return ErrClosed
+	}
+	select {
+	case err := <-j.done:
+		return err
+	case <-ctx.Done():
+		j.taken.Swap(true) // if it is not begun yet, it never will be
+		return ctx.Err()
+	case <-w.ended:
+		select {
+		case err := <-j.done:
+			return err
+		default:
+			return ErrClosed // queued after the writers had looked for the last time
+		}
+	}
+}
+
+// close answers what is queued and ends the goroutines.
+func (w *writer) close() {
+	close(w.stop)
+	<-w.ended
+}
+
+// line is a goroutine that stores groups, and its connection.
+type line struct {
+	*writer
+	c     *conn // nil if there is none
+	group []*job
+	// later are appends to sessions that the group has one of already.
+	later []*job
+}
+
+func (l *line) loop() {
+	for {
+		if len(l.later) > 0 {
+			first := l.later[0]
+			l.later = l.later[1:]
+			l.take(first)
+			continue
+		}
+		select {
+		case j := <-l.queue:
+			l.take(j)
+		case <-l.stop:
+			select {
+			case j := <-l.queue:
+				l.take(j)
+			default:
+				return
+			}
+		}
+	}
+}
+
+// company lets those go first who are about to ask: a commit costs as much as many appends.
+func (l *line) company() {
+	begin := time.Now()
+	for had := -1; had < len(l.queue) && time.Since(begin) < companyTime; {
+		had = len(l.queue)
+		runtime.Gosched()
+	}
+}
+
+// take stores j together with whatever else is waiting. A session is in a group once: the
+// function of the database must see what came before.
+func (l *line) take(j *job) {
+	l.company()
+	l.group = l.group[:0]
+	size := 0
+	in := map[session.ID]bool{}
+	for {
+		if in[j.batch.ID] {
+			l.later = append(l.later, j)
+		} else if !j.taken.Swap(true) {
+			in[j.batch.ID] = true
+			l.group = append(l.group, j)
+			size += j.size()
+		}
+		if len(l.group) >= groupWrites || size >= groupBytes || len(l.later) > 0 {
+			break
+		}
+		select {
+		case j = <-l.queue:
+			continue
+		default:
+		}
+		break
+	}
+	if len(l.group) > 0 {
+		l.store(l.group)
+	}
+	clear(l.group)
+}
+
+// store stores a group and answers its callers.
+func (l *line) store(group []*job) {
+	slices.SortFunc(group, func(a, b *job) int { return byID(a.appending, b.appending) })
+	err := l.send(group)
+	switch {
+	case err == nil:
+	case unconnected(err):
+		for _, j := range group {
+			j.err = err
+		}
+	case lost(err):
+		l.resend(group, err)
+	case len(group) > 1:
+		// One of them may be at fault: alone, it harms only itself.
+		l.splits.Add(1)
+		for i := range group {
+			if err := l.try(group[i : i+1]); err != nil {
+				group[i].err = err
+			}
+		}
+	default:
+		if again(err) {
+			err = l.try(group)
+		}
+		if err != nil {
+			group[0].err = err
+		}
+	}
+	for _, j := range group {
+		err := j.err
+		if errors.Is(err, session.ErrConflict) || errors.Is(err, errTell) || isBudget(err) {
+			err = refuse(err)
+		}
+		j.done <- l.db.ended(err)
+	}
+}
+
+func isBudget(err error) bool {
+	var over *session.BudgetError
+	return errors.As(err, &over)
+}
+
+// try sends a group again as long as others are in its way.
+func (l *line) try(group []*job) (err error) {
+	for range tries {
+		if err = l.send(group); !again(err) {
+			break
+		}
+	}
+	return err
+}
+
+// resend stores a group whose connection failed. Nobody knows whether it was stored, so each of
+// its batches that now meets a conflict is compared with what is stored in its place.
+func (l *line) resend(group []*job, failure error) {
+	if err := l.try(group); err != nil {
+		for _, j := range group {
+			j.err = errors.Join(err, failure)
+		}
+		return
+	}
+	for _, j := range group {
+		if !errors.Is(j.err, session.ErrConflict) {
+			continue
+		}
+		if there, err := l.stored(j.appending); err != nil {
+			j.err = err
+		} else if there {
+			j.err = nil
+		}
+	}
+}
+
+// stored says whether a batch is in the log.
+func (l *line) stored(a *appending) (there bool, err error) {
+	ctx, stop := context.WithTimeout(context.Background(), groupTimeout)
+	defer stop()
+	err = l.db.read(ctx, func(c *conn) error {
+		n, _, found, err := l.db.findSession(c, a.batch.ID)
+		if err != nil || !found {
+			return err
+		}
+		_, err = c.one("SELECT body FROM deckhand.events WHERE n = $1 AND last = $2 AND at = $3", func(v []any) { there = bytes.Equal(bytesOf(v[0]), a.body) },
+			n, a.batch.Row.Last, a.at)
+		return err
+	})
+	return there, err
+}
+
+// send stores a group in one round trip. An error means that nothing of it was stored, or that
+// the connection failed; refusals are the business of their batches and no error.
+func (l *line) send(group []*job) error {
+	ctx, stop := context.WithTimeout(context.Background(), groupTimeout)
+	defer stop()
+	if l.c != nil && (l.c.raw.IsClosed() || time.Since(l.c.born) > maxAge || time.Since(l.c.idle) > idleCheck && l.c.raw.CheckConn() != nil) {
+		l.drop()
+	}
+	if l.c == nil {
+		c, err := l.db.pool.connect(ctx)
+		if err != nil {
+			return err
+		}
+		l.c = c
+	}
+	l.c.ctx = ctx
+	all := make([]*appending, len(group))
+	for i, j := range group {
+		all[i] = j.appending
+	}
+	var b pgconn.Batch
+	b.ExecParams(beginWrite, nil, nil, nil, nil)
+	if err := errors.Join(moneyLocks(&b, all), appendStatement(&b, all, true)); err != nil {
+		return err
+	}
+	answered := 0
+	err := l.c.last(&b, func(row []any) error {
+		i := int(number(row[0])) - 1
+		if i < 0 || i >= len(group) {
+			return fmt.Errorf("the database answered for batch %d of %d", i, len(group))
+		}
+		group[i].err = group[i].outcome(row)
+		answered++
+		return nil
+	})
+	l.c.idle = time.Now()
+	if err == nil && answered != len(group) {
+		err = fmt.Errorf("the database answered for %d of %d batches", answered, len(group))
+	}
+	if err == nil {
+		l.db.commits.Add(1)
+	}
+	return err
+}
+
+// drop ends the connection.
+func (l *line) drop() {
+	if l.c != nil {
+		l.db.pool.end(l.c)
+		l.c = nil
+	}
+}
