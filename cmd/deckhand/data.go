@@ -16,7 +16,7 @@ import (
 	"deckhand/internal/conversation/query"
 	"deckhand/internal/live"
 	"deckhand/internal/store"
-	"deckhand/internal/store/sqlite"
+	"deckhand/internal/store/open"
 )
 
 // data is the open data directory.
@@ -33,7 +33,7 @@ func openData(ctx context.Context, c config.DataFlags, o access.Options) (*data,
 // openExisting is openData for commands that need the data of a server. They create neither the
 // data directory nor the database: a misspelled --data-dir must not look like an empty server.
 func openExisting(ctx context.Context, c config.DataFlags, o access.Options) (*data, error) {
-	path, err := c.DatabasePath()
+	where, err := c.Database()
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func openExisting(ctx context.Context, c config.DataFlags, o access.Options) (*d
 	if _, err := os.Stat(c.DataDir); errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("no data directory at %s: %s", c.DataDir, advice)
 	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("no database at %s: %s", path, advice)
+	if where.Missing() {
+		return nil, fmt.Errorf("no database at %s: %s", where, advice)
 	}
 	return openData(ctx, c, o)
 }
@@ -54,11 +54,11 @@ func openDataWith(ctx context.Context, c config.DataFlags, o access.Options, s s
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the data directory: %w", err)
 	}
-	path, err := c.DatabasePath()
+	where, err := c.Database()
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqlite.Open(ctx, path, sqlite.Options{Reserve: s.Reserve, Upkeep: s.Reserve > 0}) // the only place that names the database
+	db, err := open.Database(ctx, where, s)
 	if err != nil {
 		return nil, err
 	}

@@ -40,10 +40,10 @@ func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 	}
 	r := &doctor.Report{Out: o.Stdout}
 	r.Check("data dir", c.DataDir, doctor.DataDir(c.DataDir))
-	path, err := c.DatabasePath()
-	r.Check("database", path, err)
+	where, err := c.Database()
+	r.Check("database", where.String(), err)
 	if err == nil {
-		r.Stored(ctx, c.DataDir, path, func(ctx context.Context) (doctor.Database, error) {
+		r.Stored(ctx, c.DataDir, where.Path, func(ctx context.Context) (doctor.Database, error) {
 			d, err := openData(ctx, c.DataFlags, access.Options{})
 			if err != nil {
 				return nil, err
@@ -51,7 +51,7 @@ func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 			return d.db, nil
 		})
 	}
-	r.Check("clock", time.Now().Format(time.RFC3339), doctor.Clock(time.Now(), path))
+	r.Check("clock", time.Now().Format(time.RFC3339), doctor.Clock(time.Now(), where.Path))
 	r.Check("address", c.Addr, doctor.Address(c.Addr, c.DataDir))
 	r.Git()
 	r.Sandbox(ctx, func(dir string) drivers.Config { return c.Driver(dir, "doctor", nil, slog.New(slog.DiscardHandler)) })

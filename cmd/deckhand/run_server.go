@@ -208,11 +208,11 @@ func (f *localFlags) settings(ctx context.Context, cat *catalogue.Catalogue, red
 
 // stored reads the user's settings, also while a server is running. It creates none.
 func (f *localFlags) stored(ctx context.Context, redactor *secret.Redactor) (settings.Settings, error) {
-	path, err := f.DatabasePath()
+	where, err := f.Database()
 	if err != nil {
 		return settings.Settings{}, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+	if where.Missing() {
 		return settings.Defaults(), nil
 	}
 	d, err := openData(ctx, f.DataFlags, access.Options{})

@@ -177,7 +177,7 @@ var ports = []port{
 			"internal/store", "internal/store/packed", "internal/session", "internal/settings", "internal/secret", "internal/access",
 			"internal/cluster", "internal/feedback", "internal/idempotency", "internal/notify", "internal/queue", "internal/trigger", "internal/sandbox/egress", "api",
 		},
-		except: []string{"internal/store/packed"},
+		except: []string{"internal/store/packed", "internal/store/open"},
 		why:    "a database driver serves the small stores that the core declares; sharing code with another driver would tie their SQL together",
 		breach: [2]string{"internal/store/sqlite", "deckhand/internal/store/postgres"},
 	},

@@ -3,35 +3,103 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 )
 
 // DataFlags are those of commands on the data.
 type DataFlags struct {
-	DataDir     string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Data directory (default: ${default})."`
-	DatabaseURL string `name:"database-url" env:"DECKHAND_DATABASE_URL" placeholder:"URL" help:"Database: sqlite:PATH. Default: deckhand.db in the data directory."`
+	DataDir         string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Data directory (default: ${default})."`
+	DatabaseURL     string `name:"database-url" env:"DECKHAND_DATABASE_URL" placeholder:"URL" help:"Database: sqlite:PATH or postgres://USER@HOST/DATABASE. Default: deckhand.db in the data directory."`
+	DatabaseURLFile string `name:"database-url-file" env:"DECKHAND_DATABASE_URL_FILE" placeholder:"FILE" help:"File with the database URL, for a URL with a password."`
+}
+
+// Database is where the data is: a file, or the address of a server.
+type Database struct {
+	// Path is the file, and Address that of a server, which may have a password. One is empty.
+	Path, Address string
+}
+
+// String returns the path, or the address without its password.
+func (d Database) String() string {
+	if d.Address == "" {
+		return d.Path
+	}
+	return redacted(d.Address)
+}
+
+// Missing reports whether the database is a file that does not exist. A server tells by itself.
+func (d Database) Missing() bool {
+	if d.Address != "" {
+		return false
+	}
+	_, err := os.Stat(d.Path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // CheckDatabase checks the URL without opening the database.
 func (c DataFlags) CheckDatabase() error {
-	_, err := c.DatabasePath()
+	_, err := c.Database()
 	return err
 }
 
-// DatabasePath turns the URL into a file.
-func (c DataFlags) DatabasePath() (string, error) {
-	url := c.DatabaseURL
+// Database returns the database that the flags name.
+func (c DataFlags) Database() (Database, error) {
+	flag, address := "--database-url", c.DatabaseURL
 	switch {
-	case url == "":
-		return filepath.Join(c.DataDir, "deckhand.db"), nil
-	case strings.HasPrefix(url, "sqlite:"):
-		path := strings.TrimPrefix(strings.TrimPrefix(url, "sqlite:"), "//")
-		if path == "" {
-			return "", errors.New("--database-url sqlite: needs a path after the colon")
+	case c.DatabaseURLFile != "" && address != "":
+		return Database{}, errors.New("use either --database-url or --database-url-file, not both")
+	case c.DatabaseURLFile != "":
+		b, err := os.ReadFile(c.DatabaseURLFile)
+		if err != nil {
+			return Database{}, fmt.Errorf("--database-url-file: %w", err)
 		}
-		return path, nil
+		if flag, address = "--database-url-file", strings.TrimSpace(string(b)); address == "" {
+			return Database{}, fmt.Errorf("--database-url-file: %s is empty", c.DatabaseURLFile)
+		}
 	}
-	scheme, _, _ := strings.Cut(url, ":")
-	return "", fmt.Errorf("--database-url: %s: is not supported; this version supports only SQLite: use sqlite:PATH", scheme)
+	scheme, rest, _ := strings.Cut(address, ":")
+	switch scheme {
+	case "":
+		return Database{Path: filepath.Join(c.DataDir, "deckhand.db")}, nil
+	case "sqlite":
+		path := strings.TrimPrefix(rest, "//")
+		if path == "" {
+			return Database{}, fmt.Errorf("%s sqlite: needs a path after the colon", flag)
+		}
+		return Database{Path: path}, nil
+	case "postgres", "postgresql":
+		u, err := url.Parse(address)
+		if err != nil || u.Host == "" && u.Query().Get("host") == "" { // the error would contain a password
+			return Database{}, fmt.Errorf("%s: the PostgreSQL URL is not valid; it looks like postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full", flag)
+		}
+		return Database{Address: address}, nil
+	}
+	if flag == "--database-url-file" || strings.ContainsAny(scheme, "@/ ") { // it may be anything
+		return Database{}, fmt.Errorf("%s: use sqlite:PATH or postgres://USER@HOST/DATABASE", flag)
+	}
+	return Database{}, fmt.Errorf("%s: %s: is not supported; use sqlite:PATH or postgres://USER@HOST/DATABASE", flag, scheme)
+}
+
+// redacted is a URL without its password, which may also be among its options.
+func redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	hidden := u.User != nil
+	q := u.Query()
+	for _, name := range []string{"password", "sslpassword"} {
+		if q.Has(name) {
+			q.Set(name, "xxxxx")
+			u.RawQuery, hidden = q.Encode(), true
+		}
+	}
+	if !hidden {
+		return address
+	}
+	return u.Redacted()
 }

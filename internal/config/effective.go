@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -109,11 +108,7 @@ func shown(v any) string {
 		}
 		return strings.Join(parts, ",")
 	}
-	s := fmt.Sprint(v)
-	if u, err := url.Parse(s); err == nil && u.User != nil {
-		return u.Redacted()
-	}
-	return s
+	return redacted(fmt.Sprint(v))
 }
 
 // lookUp finds the value of a flag that is not on the command line: in the environment, in the

@@ -153,10 +153,11 @@ type Database interface {
 	Close() error
 }
 
-// Stored checks the database and the master key, if there is a database. It creates nothing.
+// Stored checks the database and the master key, if there is a database. It creates nothing. The path is empty if the
+// database is not a file.
 func (r *Report) Stored(ctx context.Context, dataDir, path string, open func(ctx context.Context) (Database, error)) {
 	for _, needed := range []string{dataDir, path} {
-		if _, err := os.Stat(needed); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(needed); needed != "" && errors.Is(err, fs.ErrNotExist) {
 			r.Check("database opens", "none yet: the server creates it", nil)
 			return
 		}
@@ -190,6 +191,8 @@ func databaseFix(err error, path string) string {
 	switch {
 	case has("newer version"):
 		return "install the newer version of deckhand again, or restore a backup from before the upgrade"
+	case path == "":
+		return "check that PostgreSQL runs and that psql can connect with the same URL and password from this machine"
 	case has("damaged", "malformed", "not a database", "corrupt"):
 		return "stop the server and restore a backup; without one, save what can be read: sqlite3 " + path + " .recover | sqlite3 recovered.db"
 	case has("locked"):

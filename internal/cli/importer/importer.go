@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -124,11 +123,11 @@ func zoneOf(name string) (*time.Location, error) {
 // it uses a temporary one.
 func (c *Command) target() (config.DataFlags, func(), error) {
 	nothing := func() {}
-	path, err := c.DatabasePath()
+	where, err := c.Database()
 	if err != nil || !c.DryRun {
 		return c.DataFlags, nothing, err
 	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	if !where.Missing() {
 		return c.DataFlags, nothing, nil
 	}
 	dir, err := os.MkdirTemp("", "deckhand-dry-run-")

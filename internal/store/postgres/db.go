@@ -46,6 +46,8 @@ func digest(name string) int32 {
 type Options struct {
 	// Upkeep compresses old logs, beside other work.
 	Upkeep bool
+	// Alone is for a server: it waits a little while another one has the database, and then gives up.
+	Alone bool
 }
 
 // DB is an open database.
@@ -58,6 +60,7 @@ type DB struct {
 	recent   *packed.Recent
 	known    known
 	upkeep   *upkeep // nil unless it was asked for
+	alone    *alone  // nil unless it was asked for
 
 	changes, commits atomic.Int64
 	trouble          atomic.Pointer[error] // why the last write was not stored
@@ -88,7 +91,7 @@ func parse(address string) (*pgconn.Config, int, error) {
 	return config, conns, nil
 }
 
-// Check checks an address without connecting.
+// CheckAddress checks an address without connecting.
 func CheckAddress(address string) error {
 	_, _, err := parse(address)
 	return err
@@ -106,6 +109,12 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	if err := db.prepare(ctx); err != nil {
 		db.pool.close()
 		return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, explain(err))
+	}
+	if o.Alone && !db.readonly {
+		if db.alone, err = takeAlone(ctx, db); err != nil {
+			db.pool.close()
+			return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, err)
+		}
 	}
 	db.writer = newWriter(db)
 	if o.Upkeep && !db.readonly {
@@ -140,6 +149,7 @@ func (db *DB) Close() error {
 		}
 		db.writer.close()
 		db.background.Wait()
+		db.alone.close()
 		db.pool.close()
 	})
 	return nil
@@ -231,6 +241,9 @@ const tries = 5
 func (db *DB) write(ctx context.Context, do func(*conn) error) error {
 	if db.readonly {
 		return ErrReadOnly
+	}
+	if err := db.alone.holds(ctx); err != nil {
+		return db.ended(err)
 	}
 	for try := 1; ; try++ {
 		err, unbegun := db.transact(ctx, do)

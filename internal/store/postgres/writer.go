@@ -273,6 +273,9 @@ func (l *line) stored(a *appending) (there bool, err error) {
 func (l *line) send(group []*job) error {
 	ctx, stop := context.WithTimeout(context.Background(), groupTimeout)
 	defer stop()
+	if err := l.db.alone.holds(ctx); err != nil {
+		return err
+	}
 	if l.c != nil && (l.c.raw.IsClosed() || time.Since(l.c.born) > maxAge || time.Since(l.c.idle) > idleCheck && l.c.raw.CheckConn() != nil) {
 		l.drop()
 	}

@@ -298,10 +298,12 @@ CREATE TABLE deckhand.queue_lanes (
 
 CREATE INDEX queue_ready ON deckhand.queue_lanes (queue, ready_at) WHERE ready_at IS NOT NULL;
 
--- Who is alive, by the clock of the database.
-CREATE TABLE deckhand.members (
-	name text COLLATE "C" PRIMARY KEY,
-	ends timestamptz NOT NULL
+-- The server that has the database for itself, until a moment by the clock of the
+-- database. There is one row at most.
+CREATE TABLE deckhand.alone (
+	one    boolean PRIMARY KEY CHECK (one),
+	holder text COLLATE "C" NOT NULL,
+	ends   timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
 -- append_1 stores one batch of a session, or says why not, and then has changed

@@ -15,9 +15,9 @@ import (
 )
 
 // Bounced starts a PgBouncer in transaction mode before the server, with so few connections that
-// clients get another one with nearly every transaction. It returns the address of a database
-// through it.
-func (s *Server) Bounced(t testing.TB, database string) string {
+// clients get another one with nearly every transaction. The function it returns makes the address
+// through it of the address of a database.
+func (s *Server) Bounced(t testing.TB) (through func(address string) string) {
 	t.Helper()
 	bouncer, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -45,12 +45,14 @@ func (s *Server) Bounced(t testing.TB, database string) string {
 		_ = cmd.Wait()
 		_ = os.RemoveAll(dir)
 	})
-	u, err := url.Parse(s.Address(database))
-	if err != nil {
-		t.Fatal(err)
+	through = func(direct string) string {
+		u, err := url.Parse(direct)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return address(dir, filepath.Base(u.Path))
 	}
-	through := address(dir, filepath.Base(u.Path))
-	ready(t, through)
+	ready(t, through(s.Address("postgres")))
 	return through
 }
 

@@ -113,7 +113,12 @@ while read -r command; do
 	kill) kill -9 "$(head -1 "$DIR/data/postmaster.pid")"; echo done ;;
 	start)
 		rm -f "$DIR/data/postmaster.pid"
-		"$BIN/pg_ctl" -D "$DIR/data" -w -s -l "$DIR/log" -o "$OPTIONS" start >>"$DIR/log" 2>&1; echo done ;;
+		# What is left of the old one must end first.
+		for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+			"$BIN/pg_ctl" -D "$DIR/data" -w -s -l "$DIR/log" -o "$OPTIONS" start >>"$DIR/log" 2>&1 && break
+			sleep 0.5
+		done
+		echo done ;;
 	esac
 done
 "$BIN/pg_ctl" -D "$DIR/data" -m immediate -s stop >/dev/null 2>&1

@@ -1,0 +1,28 @@
+// Package open opens the database that a server was told to use. It is the only place that names them all.
+package open
+
+import (
+	"context"
+
+	"deckhand/internal/config"
+	"deckhand/internal/store"
+	"deckhand/internal/store/postgres"
+	"deckhand/internal/store/sqlite"
+)
+
+// Database opens a database. It makes the file of one that is a file, and brings the schema up to date.
+func Database(ctx context.Context, d config.Database, o store.Options) (store.Backend, error) {
+	server := o.Reserve > 0
+	if d.Address != "" {
+		db, err := postgres.Open(ctx, d.Address, postgres.Options{Upkeep: server, Alone: server})
+		if err != nil {
+			return nil, err
+		}
+		return db, nil
+	}
+	db, err := sqlite.Open(ctx, d.Path, sqlite.Options{Reserve: o.Reserve, Upkeep: server})
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}

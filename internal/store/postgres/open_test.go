@@ -1,0 +1,314 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"deckhand/internal/notify"
+	"deckhand/internal/session"
+	"deckhand/internal/store/postgres/pgtest"
+)
+
+// Several processes that start together on an empty database all find it ready.
+func TestOpenTogether(t *testing.T) {
+	t.Parallel()
+	address := pgtest.New(t)
+	opened := make(chan error, 6)
+	dbs := make([]*DB, 6)
+	for i := range dbs {
+		go func() {
+			var err error
+			dbs[i], err = Open(context.Background(), address, Options{})
+			opened <- err
+		}()
+	}
+	for range dbs {
+		if err := <-opened; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, db := range dbs {
+		if db != nil {
+			must(t, db.Append(t.Context(), newSession(db.NewID())))
+			must(t, db.Check(t.Context()))
+			must(t, db.Close())
+			must(t, db.Close())
+			if err := db.Append(t.Context(), newSession(session.NewID())); !errors.Is(err, ErrClosed) {
+				t.Errorf("append after Close: %v", err)
+			}
+			if _, err := db.Row(t.Context(), "x"); !errors.Is(err, ErrClosed) {
+				t.Errorf("read after Close: %v", err)
+			}
+		}
+	}
+}
+
+func TestNewer(t *testing.T) {
+	t.Parallel()
+	db := openAt(t, pgtest.New(t))
+	must(t, db.write(t.Context(), func(c *conn) error {
+		_, err := c.exec("INSERT INTO deckhand.schema_version (version) VALUES ($1)", int64(schema+1))
+		return err
+	}))
+	if _, err := Open(t.Context(), db.address, Options{}); !errors.Is(err, ErrNewer) {
+		t.Fatalf("got %v, want ErrNewer", err)
+	}
+}
+
+func TestSchemaIsLastMigration(t *testing.T) {
+	t.Parallel()
+	files, err := migrations.ReadDir("migrations")
+	must(t, err)
+	last := files[len(files)-1].Name()
+	if want := fmt.Sprintf("%05d_", schema); len(files) != schema || !strings.HasPrefix(last, want) {
+		t.Errorf("the last migration is %s, but schema is %d", last, schema)
+	}
+}
+
+// No error says the password, whatever is wrong with the address.
+func TestPasswordsAreNotTold(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"postgres://me:hunter2@127.0.0.1:1/db", "postgres://me:hunter2@127.0.0.1:notaport/db", "postgres://me:hunter2@[::1/db",
+		"postgres://127.0.0.1:1/db?user=me&password=hunter2", "postgres://me:hunter2@127.0.0.1:1/db?pool_max_conns=none", "postgres://me:hunter2@127.0.0.1:1/db?sslmode=sometimes",
+	} {
+		_, err := Open(t.Context(), address, Options{})
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// A second server does not get the database, until the first is gone.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	address := openNew(t).address
+	first, err := Open(t.Context(), address, Options{Alone: true})
+	must(t, err)
+	defer first.Close()
+	must(t, first.Append(t.Context(), newSession(first.NewID())))
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	if db, err := Open(ctx, address, Options{Alone: true}); err == nil {
+		db.Close()
+		t.Fatal("two servers have the database")
+	}
+	// The first is suspended for longer than it may, and another takes over.
+	must(t, first.write(t.Context(), func(c *conn) error {
+		_, err := c.exec("UPDATE deckhand.alone SET ends = clock_timestamp() - interval '1 second'")
+		return err
+	}))
+	second, err := Open(t.Context(), address, Options{Alone: true})
+	must(t, err)
+	defer second.Close()
+	first.alone.renewed.Store(-int64(time.Hour)) // it wakes up
+	if err := first.Append(t.Context(), newSession(first.NewID())); !errors.Is(err, ErrTaken) {
+		t.Errorf("the first still writes: %v", err)
+	}
+	if err := first.SaveAnswer(t.Context(), answer); !errors.Is(err, ErrTaken) {
+		t.Errorf("the first still writes: %v", err)
+	}
+	must(t, second.Append(t.Context(), newSession(second.NewID())))
+	must(t, first.Close()) // and does not give away what it has not
+	ctx, stop = context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	if db, err := Open(ctx, address, Options{Alone: true}); err == nil {
+		db.Close()
+		t.Fatal("two servers have the database")
+	}
+	must(t, second.Close())
+	third, err := Open(t.Context(), address, Options{Alone: true})
+	must(t, err)
+	must(t, third.Close())
+}
+
+// A statement that takes too long ends, and so does one that waits too long for a lock; with the
+// transaction, also through a pooler, nothing of that is left in the connection.
+func TestLimitsAreOfTheTransaction(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	through := openAt(t, pgtest.Shared(t).Bounced(t)(db.address))
+	for _, o := range []opened{db, through} {
+		must(t, o.write(t.Context(), func(c *conn) error {
+			_, err := c.one("SELECT current_setting('statement_timeout') || ' ' || current_setting('lock_timeout')", func(v []any) {
+				if text(v[0]) != "30s 10s" {
+					t.Errorf("the limits of a write are %v", v)
+				}
+			})
+			return err
+		}))
+		must(t, o.read(t.Context(), func(c *conn) error {
+			_, err := c.one("SELECT current_setting('statement_timeout')", func(v []any) {
+				if text(v[0]) != "30s" {
+					t.Errorf("the limit of a read is %v", v)
+				}
+			})
+			if err != nil {
+				return err
+			}
+			results, err := c.raw.Exec(c.ctx, "SHOW statement_timeout; SHOW synchronous_commit").ReadAll()
+			if err == nil && (string(results[0].Rows[0][0]) != "0" || string(results[1].Rows[0][0]) != "on") {
+				t.Errorf("the connection is left with %s", results[0].Rows[0][0])
+			}
+			return err
+		}))
+	}
+}
+
+// What may be lost elsewhere is not lost here: where commits do not wait for the disk, ours do.
+func TestDurableWhereOthersAreNot(t *testing.T) {
+	t.Parallel()
+	address := pgtest.New(t)
+	db := openAt(t, address)
+	must(t, db.read(t.Context(), func(c *conn) error {
+		return c.script("ALTER DATABASE " + name(address) + " SET synchronous_commit = off")
+	}))
+	again := openAt(t, address)
+	must(t, again.write(t.Context(), func(c *conn) error {
+		_, err := c.one("SELECT current_setting('synchronous_commit')", func(v []any) {
+			if text(v[0]) != "on" {
+				t.Errorf("synchronous_commit is %v", v[0])
+			}
+		})
+		return err
+	}))
+}
+
+func name(address string) string {
+	address, _, _ = strings.Cut(strings.TrimPrefix(address, "postgres:///"), "?")
+	return address
+}
+
+// Connections are bounded, however many ask.
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	address := openNew(t).address + "&pool_max_conns=5"
+	db := openAt(t, address)
+	const n = 60
+	done := make(chan error, 2*n)
+	for range n {
+		go func() { done <- db.Append(context.Background(), newSession(db.NewID())) }()
+		go func() { done <- db.Ping(context.Background()) }()
+	}
+	for range 2 * n {
+		must(t, <-done)
+	}
+	if n := count(t, db.DB, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'deckhand'"); n > 5+1 { // and that of the other handle
+		t.Errorf("%d connections", n)
+	}
+	if _, err := Open(t.Context(), address+"1&pool_max_conns=1", Options{}); err == nil {
+		t.Error("one connection is enough")
+	}
+}
+
+// Old logs become few rows, and are read as before; they grow and are deleted as before.
+func TestCompress(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	b := newSession(db.NewID())
+	must(t, db.Append(t.Context(), b))
+	for range 30 {
+		b = noted(b, strings.Repeat("the same again ", 20))
+		must(t, db.Append(t.Context(), b))
+	}
+	other := openAt(t, db.address) // it remembers nothing
+	before := readAll(t, other, b.ID, 0)
+	must(t, db.Tend(t.Context(), noon.Add(time.Hour)))
+	if n := count(t, db.DB, "SELECT count(*) FROM deckhand.events"); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+	other = openAt(t, db.address)
+	for after := range len(before) {
+		if got := readAll(t, openless(other), b.ID, int64(after)); len(got) != len(before)-after || got[0].Number != int64(after+1) {
+			t.Fatalf("after %d: %d events", after, len(got))
+		}
+	}
+	b = noted(b, "more")
+	must(t, db.Append(t.Context(), b))
+	must(t, db.Tend(t.Context(), noon.Add(time.Hour)))
+	must(t, db.Tend(t.Context(), noon.Add(time.Hour)))
+	if got := readAll(t, openAt(t, db.address), b.ID, 0); len(got) != len(before)+1 {
+		t.Errorf("%d events", len(got))
+	}
+	must(t, db.Check(t.Context()))
+}
+
+// openless forgets what was read.
+func openless(o opened) opened {
+	o.recentForget()
+	return o
+}
+
+func TestCheckFindsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	b := newSession("hurt")
+	must(t, db.Append(t.Context(), b))
+	must(t, db.Append(t.Context(), newSession(db.NewID())))
+	must(t, db.Check(t.Context()))
+	must(t, db.write(t.Context(), func(c *conn) error {
+		_, err := c.exec("DELETE FROM deckhand.events WHERE n = (SELECT n FROM deckhand.sessions WHERE id = 'hurt')")
+		return err
+	}))
+	if err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "hurt") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Texts that PostgreSQL does not take are stored all the same.
+func TestAnyText(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	for _, s := range []string{"a\x00b", "\xff\xfe", "\x01", "\x01ff", "", "täst"} {
+		a := answer
+		a.Key = s
+		must(t, db.SaveAnswer(t.Context(), a))
+		got, err := db.Answer(t.Context(), a.User, s)
+		must(t, err)
+		if got.Key != s || got.Request != a.Request {
+			t.Errorf("%q: %+v", s, got)
+		}
+		if back := stored(storable(s)); back != s {
+			t.Errorf("%q came back as %q", s, back)
+		}
+	}
+	if _, err := db.Row(t.Context(), "a\x00b"); !errors.Is(err, session.ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+// Lists, searches and logs are read from indexes, and of the parts of the log only one.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	for _, q := range []struct {
+		sql  string
+		args []any
+		want string
+	}{
+		{selectMore, []any{"ada", int64(20), int64(5), "x"}, "sessions_by_owner"},
+		{selectWanting, nil, "sessions_by_attention"},
+		{selectMatches, []any{[]int32{1, 2}, "ada"}, "words_by_gram"},
+		{selectPiece, []any{int64(7), int64(0)}, "_pkey"},
+	} {
+		var plan strings.Builder
+		must(t, db.write(t.Context(), func(c *conn) error {
+			if err := c.script("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off"); err != nil {
+				return err
+			}
+			return c.query("EXPLAIN "+q.sql, func(v []any) error {
+				plan.WriteString(text(v[0]) + "\n")
+				return nil
+			}, q.args...)
+		}))
+		if p := plan.String(); !strings.Contains(p, q.want) || strings.Contains(p, "Seq Scan") || strings.Count(p, " on events_") > 1 {
+			t.Errorf("%s\n%s", q.sql, p)
+		}
+	}
+}
+
+var _ notify.Tx = tx{}
