@@ -72,16 +72,19 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	c.level = telemetry.Level(c.LogLevel)
 	logger := telemetry.NewLogger(o.Stderr, c.level, c.LogFormat, redactor.Handler)
 
-	d, err := c.open(ctx)
-	if err != nil {
-		return err
+	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+		return fmt.Errorf("cannot create the data directory: %w", err)
 	}
-	defer d.db.Close()
 	unlock, err := datadir.Lock(c.DataDir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	d, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.db.Close()
 	if d.db.ReadOnly() {
 		logger.Warn("the database is read-only: conversations can be read but not changed")
 	}

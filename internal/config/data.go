@@ -21,6 +21,8 @@ type DataFlags struct {
 type Database struct {
 	// Path is the file, and Address that of a server, which may have a password. One is empty.
 	Path, Address string
+	// Dir is the data directory.
+	Dir string
 }
 
 // String returns the path, or the address without its password.
@@ -64,19 +66,19 @@ func (c DataFlags) Database() (Database, error) {
 	scheme, rest, _ := strings.Cut(address, ":")
 	switch scheme {
 	case "":
-		return Database{Path: filepath.Join(c.DataDir, "deckhand.db")}, nil
+		return Database{Path: filepath.Join(c.DataDir, "deckhand.db"), Dir: c.DataDir}, nil
 	case "sqlite":
 		path := strings.TrimPrefix(rest, "//")
 		if path == "" {
 			return Database{}, fmt.Errorf("%s sqlite: needs a path after the colon", flag)
 		}
-		return Database{Path: path}, nil
+		return Database{Path: path, Dir: c.DataDir}, nil
 	case "postgres", "postgresql":
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" && u.Query().Get("host") == "" { // the error would contain a password
 			return Database{}, fmt.Errorf("%s: the PostgreSQL URL is not valid; it looks like postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full", flag)
 		}
-		return Database{Address: address}, nil
+		return Database{Address: address, Dir: c.DataDir}, nil
 	}
 	if flag == "--database-url-file" || strings.ContainsAny(scheme, "@/ ") { // it may be anything
 		return Database{}, fmt.Errorf("%s: use sqlite:PATH or postgres://USER@HOST/DATABASE", flag)

@@ -53,6 +53,23 @@ func InUse(dir string) bool {
 	return false
 }
 
+// Name is the name that a server has as long as it has the directory. It is made the first time.
+func Name(dir string) (string, error) {
+	file := filepath.Join(dir, "server.name")
+	known, err := os.ReadFile(file)
+	if err == nil && len(known) > 0 {
+		return string(known), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("cannot use the data directory: %w", err)
+	}
+	name := rand.Text()
+	if err := os.WriteFile(file, []byte(name), 0o600); err != nil {
+		return "", fmt.Errorf("cannot use the data directory: %w", err)
+	}
+	return name, nil
+}
+
 // ClaimWorkspaces makes sure that the workspaces belong to this database: with another one they
 // would look unused and be removed.
 func ClaimWorkspaces(dir, instance string) error {

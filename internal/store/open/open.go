@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"deckhand/internal/config"
+	"deckhand/internal/datadir"
 	"deckhand/internal/store"
 	"deckhand/internal/store/postgres"
 	"deckhand/internal/store/sqlite"
@@ -14,7 +15,14 @@ import (
 func Database(ctx context.Context, d config.Database, o store.Options) (store.Backend, error) {
 	server := o.Reserve > 0
 	if d.Address != "" {
-		db, err := postgres.Open(ctx, d.Address, postgres.Options{Upkeep: server, Alone: server})
+		p := postgres.Options{Upkeep: server}
+		if server { // which has locked its data directory
+			var err error
+			if p.Alone, err = datadir.Name(d.Dir); err != nil {
+				return nil, err
+			}
+		}
+		db, err := postgres.Open(ctx, d.Address, p)
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -35,8 +34,8 @@ type alone struct {
 }
 
 // takeAlone waits until no other server has the database.
-func takeAlone(ctx context.Context, db *DB) (*alone, error) {
-	a := &alone{db: db, holder: rand.Text(), begin: time.Now(), ended: make(chan struct{})}
+func takeAlone(ctx context.Context, db *DB, name string) (*alone, error) {
+	a := &alone{db: db, holder: name, begin: time.Now(), ended: make(chan struct{})}
 	for {
 		taken, err := a.renew(ctx)
 		switch {

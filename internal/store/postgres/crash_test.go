@@ -20,7 +20,7 @@ func (o opened) recentForget() { o.recent = packed.NewRecent() }
 // there twice, and the appends go on without anybody opening the database again.
 func TestServerIsKilled(t *testing.T) {
 	t.Parallel()
-	pgtest.Shared(t) // or skip
+	pgtest.Available(t)
 	server, err := pgtest.Start()
 	must(t, err)
 	defer func() { _ = server.Stop() }()

@@ -46,8 +46,9 @@ func digest(name string) int32 {
 type Options struct {
 	// Upkeep compresses old logs, beside other work.
 	Upkeep bool
-	// Alone is for a server: it waits a little while another one has the database, and then gives up.
-	Alone bool
+	// Alone is the name of a server that needs the database for itself. While another server has it, Open waits a
+	// little and then gives up. A server that was killed and starts again under its name need not wait.
+	Alone string
 }
 
 // DB is an open database.
@@ -110,8 +111,8 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 		db.pool.close()
 		return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, explain(err))
 	}
-	if o.Alone && !db.readonly {
-		if db.alone, err = takeAlone(ctx, db); err != nil {
+	if o.Alone != "" && !db.readonly {
+		if db.alone, err = takeAlone(ctx, db, o.Alone); err != nil {
 			db.pool.close()
 			return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, err)
 		}

@@ -87,13 +87,13 @@ func TestPasswordsAreNotTold(t *testing.T) {
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	address := openNew(t).address
-	first, err := Open(t.Context(), address, Options{Alone: true})
+	first, err := Open(t.Context(), address, Options{Alone: "first"})
 	must(t, err)
 	defer first.Close()
 	must(t, first.Append(t.Context(), newSession(first.NewID())))
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
-	if db, err := Open(ctx, address, Options{Alone: true}); err == nil {
+	if db, err := Open(ctx, address, Options{Alone: "third"}); err == nil {
 		db.Close()
 		t.Fatal("two servers have the database")
 	}
@@ -102,7 +102,7 @@ func TestAlone(t *testing.T) {
 		_, err := c.exec("UPDATE deckhand.alone SET ends = clock_timestamp() - interval '1 second'")
 		return err
 	}))
-	second, err := Open(t.Context(), address, Options{Alone: true})
+	second, err := Open(t.Context(), address, Options{Alone: "second"})
 	must(t, err)
 	defer second.Close()
 	first.alone.renewed.Store(-int64(time.Hour)) // it wakes up
@@ -116,12 +116,12 @@ func TestAlone(t *testing.T) {
 	must(t, first.Close()) // and does not give away what it has not
 	ctx, stop = context.WithTimeout(t.Context(), time.Second)
 	defer stop()
-	if db, err := Open(ctx, address, Options{Alone: true}); err == nil {
+	if db, err := Open(ctx, address, Options{Alone: "third"}); err == nil {
 		db.Close()
 		t.Fatal("two servers have the database")
 	}
 	must(t, second.Close())
-	third, err := Open(t.Context(), address, Options{Alone: true})
+	third, err := Open(t.Context(), address, Options{Alone: "third"})
 	must(t, err)
 	must(t, third.Close())
 }

@@ -73,6 +73,14 @@ func Shared(t testing.TB) *Server {
 	return shared
 }
 
+// Available skips a test where PostgreSQL is not installed, or fails it under CI=true.
+func Available(t testing.TB) {
+	t.Helper()
+	if _, err := binaries(); err != nil {
+		missing(t, err)
+	}
+}
+
 // missing skips a test, or fails it under CI=true.
 func missing(t testing.TB, reason error) {
 	t.Helper()
