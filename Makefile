@@ -85,6 +85,8 @@ setup:
 	@scripts/need jq jq || test "$${CI:-}" != true
 	@scripts/need openssl openssl || test "$${CI:-}" != true
 	@scripts/need docker-registry docker-registry || test "$${CI:-}" != true
+	@scripts/need pg_ctlcluster postgresql || test "$${CI:-}" != true
+	@scripts/need pgbouncer pgbouncer || test "$${CI:-}" != true
 	@scripts/need pgrep procps || test "$${CI:-}" != true
 	@scripts/promtool || test "$${CI:-}" != true
 	@scripts/need chromium chromium fonts-dejavu-core || test "$${CI:-}" != true

@@ -11,6 +11,7 @@ var slowest = []string{
 	"internal/agent/sim",
 	"internal/tool/browse",
 	"internal/store/sqlite",
+	"internal/store/postgres",
 	"internal/sandbox/runner/shell",
 	"internal/session",
 	"internal/trigger",

@@ -18,7 +18,7 @@ func Database(ctx context.Context, d config.Database, o store.Options) (store.Ba
 		p := postgres.Options{Upkeep: server}
 		if server { // which has locked its data directory
 			var err error
-			if p.Alone, err = datadir.Name(d.Dir); err != nil {
+			if p.Server, err = datadir.Name(d.Dir); err != nil {
 				return nil, err
 			}
 		}

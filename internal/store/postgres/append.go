@@ -129,7 +129,7 @@ func (db *DB) appendAndTell(c *conn, a *appending) error {
 		}
 	}
 	var b pgconn.Batch
-	if err := appendStatement(&b, []*appending{a}, false); err != nil {
+	if err := oneStatement(&b, a, false); err != nil {
 		return err
 	}
 	var refused error
@@ -176,10 +176,29 @@ func (a *appending) outcome(row []any) error {
 	}
 }
 
+// stepSQL stores the batches of plain steps, of sessions whose number is known: it costs a third of calling
+// the function for each. Sessions that are not where they should be are missing in the result.
+const stepSQL = `WITH i AS (
+	SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bigint[], $10::bigint[],
+		$11::bigint[], $12::text[], $13::boolean[], $14::bytea[]) AS i (ord, id, n, after, last, at, body, owner, created, updated, attention, holder, deleted, row)),
+	u AS (UPDATE deckhand.sessions s SET owner = i.owner, created_at = i.created, updated_at = i.updated, last = i.last, attention = i.attention,
+		holder = i.holder, deleted = i.deleted, row = i.row FROM i WHERE s.n = i.n AND s.id = i.id AND s.last = i.after
+		RETURNING i.ord, i.n, i.last, i.at, i.body),
+	e AS (INSERT INTO deckhand.events (n, last, at, body) SELECT n, last, at, body FROM u)
+	SELECT ord, 0::bigint, NULL::bigint, NULL::bigint FROM u`
+
+// minSteps is how many plain steps a group must have to be stored by stepSQL, which is planned each time.
+const minSteps = 3
+
+// isStep reports whether a batch is a plain step: it changes nothing but the log and the row of its session.
+func (a *appending) isStep() bool {
+	return a.ours && a.batch.After > 0 && !a.drops && a.words == nil && a.batch.Charge == (session.Charge{}) && len(a.batch.News) == 0
+}
+
 const appendSQL = `SELECT i.ord, r.code, r.has_spent, r.has_reserved
 	FROM unnest($1::text[], $2::boolean[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::boolean[],
 		$9::text[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::boolean[], $15::bytea[], $16::text[],
-		$17::text[], $18::bigint[], $19::boolean[], $20::bigint[], $21::boolean[], $22::bigint[], $23::boolean[]) WITH ORDINALITY
+		$17::text[], $18::bigint[], $19::boolean[], $20::bigint[], $21::boolean[], $22::bigint[], $23::boolean[], $24::bigint[])
 		AS i (id, ours, n, after, last, at, body, drops, owner, created, updated, attention, holder, deleted, row, words,
 			month, spent, reserves, reserved, forfeits, most, news, ord),
 	LATERAL deckhand.append_1(i.id, i.ours, i.n, i.after, i.last, i.at, i.body, i.drops, i.owner, i.created, i.updated, i.attention,
@@ -187,6 +206,7 @@ const appendSQL = `SELECT i.ord, r.code, r.has_spent, r.has_reserved
 
 // columns are the batches of a group, by column.
 type columns struct {
+	ords                                             []int64
 	ids, owners, months, words, holders              []*string
 	ours, drops, deleted, reserves, forfeits, news   []bool
 	ns, after, last, at, created, updated, attention []int64
@@ -194,7 +214,8 @@ type columns struct {
 	bodies, rows                                     [][]byte
 }
 
-func (k *columns) add(a *appending, telling bool) {
+func (k *columns) add(ord int, a *appending, telling bool) {
+	k.ords = append(k.ords, int64(ord))
 	b, r, charge := &a.batch, &a.batch.Row, &a.batch.Charge
 	id, month := string(b.ID), string(charge.Month)
 	k.ids, k.owners, k.months = append(k.ids, &id), append(k.owners, &r.Owner), append(k.months, &month)
@@ -218,15 +239,55 @@ func (k *columns) add(a *appending, telling bool) {
 	k.news = append(k.news, telling && len(b.News) > 0)
 }
 
-// appendStatement adds the statement that stores a group. telling makes it refuse what webhooks
-// are to be told of.
-func appendStatement(to *pgconn.Batch, group []*appending, telling bool) error {
-	var k columns
-	for _, a := range group {
-		k.add(a, telling)
+// oneSQL stores one batch.
+const oneSQL = `SELECT 0::bigint, r.code, r.has_spent, r.has_reserved FROM deckhand.append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+	$17, $18, $19, $20, $21, $22, $23) r`
+
+// oneStatement adds the statement that stores one batch.
+func oneStatement(to *pgconn.Batch, a *appending, telling bool) error {
+	b, r, charge := &a.batch, &a.batch.Row, &a.batch.Charge
+	var n int64
+	var words any
+	if a.n != nil {
+		n = *a.n
 	}
+	if a.words != nil {
+		words = *a.words
+	}
+	p, err := encode([]any{string(b.ID), a.ours, n, b.After, r.Last, a.at, a.body, a.drops, r.Owner, micros(r.CreatedAt), micros(r.UpdatedAt), attention(*r),
+		orNone(r.Holder), r.Deleted, a.row, words, string(charge.Month), int64(charge.Spent), charge.Reserves, int64(charge.Reserved), charge.Forfeits,
+		int64(charge.Limit), telling && len(b.News) > 0})
+	if err == nil {
+		to.ExecParams(oneSQL, p.values, p.oids, p.formats, binary1)
+	}
+	return err
+}
+
+// appendStatements adds the statements that store a group: one for plain steps, if there are several, and one
+// for the others. telling makes batches fail with errTell if there are webhooks for their news.
+func appendStatements(to *pgconn.Batch, group []*appending, telling, byStep bool) error {
+	var steps, others columns
+	for i, a := range group {
+		if byStep && a.isStep() {
+			steps.add(i, a, telling)
+		} else {
+			others.add(i, a, telling)
+		}
+	}
+	if n := len(steps.ords); n > 0 {
+		p, err := encode([]any{steps.ords, steps.ids, steps.ns, steps.after, steps.last, steps.at, steps.bodies, steps.owners, steps.created, steps.updated,
+			steps.attention, steps.holders, steps.deleted, steps.rows})
+		if err != nil {
+			return err
+		}
+		to.ExecParams(stepSQL, p.values, p.oids, p.formats, binary1)
+	}
+	if len(others.ords) == 0 {
+		return nil
+	}
+	k := others
 	p, err := encode([]any{k.ids, k.ours, k.ns, k.after, k.last, k.at, k.bodies, k.drops, k.owners, k.created, k.updated, k.attention, k.holders,
-		k.deleted, k.rows, k.words, k.months, k.spent, k.reserves, k.reserved, k.forfeits, k.limit, k.news})
+		k.deleted, k.rows, k.words, k.months, k.spent, k.reserves, k.reserved, k.forfeits, k.limit, k.news, k.ords})
 	if err != nil {
 		return err
 	}

@@ -18,12 +18,16 @@ const (
 )
 
 var (
+	// nested makes the database look up rows by index, in the order in which they are given: groups then lock sessions
+	// in the same order, whatever the planner thinks of the sizes of tables.
+	nested = ", set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true)"
 	limits = "set_config('statement_timeout', '" + millis(statementTimeout) + "', true), set_config('lock_timeout', '" + millis(lockTimeout) + "', true)"
 	// durable is for what is written: what was answered must survive, also where others may lose what they wrote last.
 	durable = limits + ", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
 
 	beginRead  = "SELECT " + limits
 	beginWrite = "SELECT " + durable
+	beginGroup = beginWrite + nested
 )
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -46,9 +46,10 @@ func digest(name string) int32 {
 type Options struct {
 	// Upkeep compresses old logs, beside other work.
 	Upkeep bool
-	// Alone is the name of a server that needs the database for itself. While another server has it, Open waits a
-	// little and then gives up. A server that was killed and starts again under its name need not wait.
-	Alone string
+	// Server is the name of a server. Only one server can use the database at a time: if another one does, Open waits for
+	// its lease to expire and then fails with ErrInUse. A server that restarts under the same name does not wait. Other
+	// commands leave it empty.
+	Server string
 }
 
 // DB is an open database.
@@ -60,8 +61,8 @@ type DB struct {
 	news     queueNews
 	recent   *packed.Recent
 	known    known
-	upkeep   *upkeep // nil unless it was asked for
-	alone    *alone  // nil unless it was asked for
+	upkeep   *upkeep      // nil unless it was asked for
+	lease    *serverLease // nil unless Options.Server is set
 
 	changes, commits atomic.Int64
 	trouble          atomic.Pointer[error] // why the last write was not stored
@@ -111,8 +112,8 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 		db.pool.close()
 		return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, explain(err))
 	}
-	if o.Alone != "" && !db.readonly {
-		if db.alone, err = takeAlone(ctx, db, o.Alone); err != nil {
+	if o.Server != "" && !db.readonly {
+		if db.lease, err = acquireLease(ctx, db, o.Server); err != nil {
 			db.pool.close()
 			return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, err)
 		}
@@ -150,7 +151,7 @@ func (db *DB) Close() error {
 		}
 		db.writer.close()
 		db.background.Wait()
-		db.alone.close()
+		db.lease.release()
 		db.pool.close()
 	})
 	return nil
@@ -243,7 +244,7 @@ func (db *DB) write(ctx context.Context, do func(*conn) error) error {
 	if db.readonly {
 		return ErrReadOnly
 	}
-	if err := db.alone.holds(ctx); err != nil {
+	if err := db.lease.check(ctx); err != nil {
 		return db.ended(err)
 	}
 	for try := 1; ; try++ {

@@ -84,44 +84,44 @@ func TestPasswordsAreNotTold(t *testing.T) {
 }
 
 // A second server does not get the database, until the first is gone.
-func TestAlone(t *testing.T) {
+func TestServerLease(t *testing.T) {
 	t.Parallel()
 	address := openNew(t).address
-	first, err := Open(t.Context(), address, Options{Alone: "first"})
+	first, err := Open(t.Context(), address, Options{Server: "first"})
 	must(t, err)
 	defer first.Close()
 	must(t, first.Append(t.Context(), newSession(first.NewID())))
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
-	if db, err := Open(ctx, address, Options{Alone: "third"}); err == nil {
+	if db, err := Open(ctx, address, Options{Server: "third"}); err == nil {
 		db.Close()
 		t.Fatal("two servers have the database")
 	}
 	// The first is suspended for longer than it may, and another takes over.
 	must(t, first.write(t.Context(), func(c *conn) error {
-		_, err := c.exec("UPDATE deckhand.alone SET ends = clock_timestamp() - interval '1 second'")
+		_, err := c.exec("UPDATE deckhand.server_lease SET expires = clock_timestamp() - interval '1 second'")
 		return err
 	}))
-	second, err := Open(t.Context(), address, Options{Alone: "second"})
+	second, err := Open(t.Context(), address, Options{Server: "second"})
 	must(t, err)
 	defer second.Close()
-	first.alone.renewed.Store(-int64(time.Hour)) // it wakes up
-	if err := first.Append(t.Context(), newSession(first.NewID())); !errors.Is(err, ErrTaken) {
+	first.lease.renewed.Store(-int64(time.Hour)) // it wakes up
+	if err := first.Append(t.Context(), newSession(first.NewID())); !errors.Is(err, ErrInUse) {
 		t.Errorf("the first still writes: %v", err)
 	}
-	if err := first.SaveAnswer(t.Context(), answer); !errors.Is(err, ErrTaken) {
+	if err := first.SaveAnswer(t.Context(), answer); !errors.Is(err, ErrInUse) {
 		t.Errorf("the first still writes: %v", err)
 	}
 	must(t, second.Append(t.Context(), newSession(second.NewID())))
 	must(t, first.Close()) // and does not give away what it has not
 	ctx, stop = context.WithTimeout(t.Context(), time.Second)
 	defer stop()
-	if db, err := Open(ctx, address, Options{Alone: "third"}); err == nil {
+	if db, err := Open(ctx, address, Options{Server: "third"}); err == nil {
 		db.Close()
 		t.Fatal("two servers have the database")
 	}
 	must(t, second.Close())
-	third, err := Open(t.Context(), address, Options{Alone: "third"})
+	third, err := Open(t.Context(), address, Options{Server: "third"})
 	must(t, err)
 	must(t, third.Close())
 }

@@ -268,12 +268,44 @@ func (l *line) stored(a *appending) (there bool, err error) {
 	return there, err
 }
 
-// send stores a group in one round trip. An error means that nothing of it was stored, or that
-// the connection failed; refusals are the business of their batches and no error.
+// errElsewhere marks a plain step whose session was not found by its number with the expected last event.
+var errElsewhere = errors.New("not found by its number")
+
+// send stores a group. Plain steps that were not found are tried again by the function, which tells conflicts from
+// sessions that are stored under another number.
 func (l *line) send(group []*job) error {
+	steps := 0
+	for _, j := range group {
+		if j.isStep() {
+			steps++
+		}
+	}
+	if err := l.sendOnce(group, steps >= minSteps); err != nil || steps < minSteps {
+		return err
+	}
+	var rest []*job
+	for _, j := range group {
+		if j.err == errElsewhere {
+			rest = append(rest, j)
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	if err := l.sendOnce(rest, false); err != nil {
+		for _, j := range rest { // the others are stored
+			j.err = err
+		}
+	}
+	return nil
+}
+
+// sendOnce stores a group in one round trip. An error means that nothing of it was stored, or that
+// the connection failed; refusals are the business of their batches and no error.
+func (l *line) sendOnce(group []*job, byStep bool) error {
 	ctx, stop := context.WithTimeout(context.Background(), groupTimeout)
 	defer stop()
-	if err := l.db.alone.holds(ctx); err != nil {
+	if err := l.db.lease.check(ctx); err != nil {
 		return err
 	}
 	if l.c != nil && (l.c.raw.IsClosed() || time.Since(l.c.born) > maxAge || time.Since(l.c.idle) > idleCheck && l.c.raw.CheckConn() != nil) {
@@ -292,28 +324,51 @@ func (l *line) send(group []*job) error {
 		all[i] = j.appending
 	}
 	var b pgconn.Batch
-	b.ExecParams(beginWrite, nil, nil, nil, nil)
-	if err := errors.Join(moneyLocks(&b, all), appendStatement(&b, all, true)); err != nil {
+	if err := statements(&b, all, byStep); err != nil {
 		return err
 	}
-	answered := 0
+	steps, answered := 0, 0
+	for _, j := range group {
+		if j.err = nil; byStep && j.isStep() {
+			j.err = errElsewhere
+			steps++
+		}
+	}
 	err := l.c.last(&b, func(row []any) error {
-		i := int(number(row[0])) - 1
+		i := int(number(row[0]))
 		if i < 0 || i >= len(group) {
 			return fmt.Errorf("the database answered for batch %d of %d", i, len(group))
+		}
+		if group[i].err == errElsewhere {
+			steps--
 		}
 		group[i].err = group[i].outcome(row)
 		answered++
 		return nil
 	})
 	l.c.idle = time.Now()
-	if err == nil && answered != len(group) {
+	if err == nil && answered+steps != len(group) {
 		err = fmt.Errorf("the database answered for %d of %d batches", answered, len(group))
 	}
 	if err == nil {
 		l.db.commits.Add(1)
 	}
 	return err
+}
+
+// statements are those that store a group, in one transaction.
+func statements(to *pgconn.Batch, group []*appending, byStep bool) error {
+	// A single batch without a charge is one statement: the function sets what it needs.
+	if len(group) > 1 || group[0].batch.Charge != (session.Charge{}) {
+		to.ExecParams(beginGroup, nil, nil, nil, nil)
+	}
+	if err := moneyLocks(to, group); err != nil {
+		return err
+	}
+	if len(group) == 1 {
+		return oneStatement(to, group[0], true)
+	}
+	return appendStatements(to, group, true, byStep)
 }
 
 // drop ends the connection.

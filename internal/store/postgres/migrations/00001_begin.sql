@@ -298,12 +298,11 @@ CREATE TABLE deckhand.queue_lanes (
 
 CREATE INDEX queue_ready ON deckhand.queue_lanes (queue, ready_at) WHERE ready_at IS NOT NULL;
 
--- The server that has the database for itself, until a moment by the clock of the
--- database. There is one row at most.
-CREATE TABLE deckhand.alone (
-	one    boolean PRIMARY KEY CHECK (one),
-	holder text COLLATE "C" NOT NULL,
-	ends   timestamptz NOT NULL
+-- The lease of the server that uses the database. There is at most one row.
+CREATE TABLE deckhand.server_lease (
+	one     boolean PRIMARY KEY CHECK (one),
+	server  text COLLATE "C" NOT NULL,
+	expires timestamptz NOT NULL -- by the clock of the database
 ) WITH (fillfactor = 50);
 
 -- append_1 stores one batch of a session, or says why not, and then has changed
@@ -321,6 +320,13 @@ DECLARE
 	v_n bigint;
 BEGIN
 	code := 0;
+	-- A call may be a transaction of its own.
+	IF current_setting('lock_timeout') = '0' THEN
+		PERFORM set_config('lock_timeout', '10s', true);
+	END IF;
+	IF current_setting('synchronous_commit') = 'off' THEN
+		PERFORM set_config('synchronous_commit', 'on', true);
+	END IF;
 	IF p_news AND EXISTS (SELECT FROM deckhand.webhooks w WHERE w.username = p_owner) THEN
 		code := 3;
 		RETURN;
