@@ -93,6 +93,10 @@ func Of(err error) *rest.Fault {
 	case errors.Is(err, context.Canceled):
 		return rest.Fail(499, api.CodeUnavailable, "The client closed the connection.")
 	}
+	var u interface{ Unavailable() string }
+	if errors.As(err, &u) { // the store cannot reach its database
+		return rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, u.Unavailable())
+	}
 	var w interface{ Unwritable() string }
 	if errors.As(err, &w) { // the store says what is wrong with the disk
 		return rest.Fail(http.StatusInsufficientStorage, api.CodeUnavailable, w.Unwritable())

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"deckhand/internal/notify"
 	"deckhand/internal/session"
 	"deckhand/internal/store/packed"
+	"deckhand/internal/store/postgres/pg"
+	"deckhand/internal/store/postgres/records"
 )
 
 // appending is a batch in the form in which it is stored.
@@ -46,7 +46,7 @@ func (db *DB) encode(b session.Batch) (*appending, error) {
 			a.drops, a.body = true, a.body[:0]
 		}
 		if len(a.body) == 0 {
-			a.at = micros(e.At)
+			a.at = pg.Micros(e.At)
 			a.body = slices.Grow(a.body, len(body)+32*len(b.Events)+64)
 		}
 		a.body = packed.Append(a.body, kind, e.At.UnixMicro()-a.at, body)
@@ -69,15 +69,15 @@ func (a *appending) size() int { return len(a.body) + len(a.row) + 256 }
 
 // Append implements session.Log.
 func (db *DB) Append(ctx context.Context, b session.Batch) error {
-	if db.readonly {
-		return ErrReadOnly
+	if db.base.ReadOnly {
+		return pg.ErrReadOnly
 	}
 	a, err := db.encode(b)
 	if err != nil {
 		return err
 	}
 	if err = db.writer.append(ctx, a); errors.Is(err, errTell) {
-		err = db.write(ctx, func(c *conn) error { return db.appendAndTell(c, a) })
+		err = db.base.Update(ctx, func(c *pg.Conn) error { return db.appendAndTell(c, a) })
 	}
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (db *DB) AppendAll(ctx context.Context, batches []session.Batch) error {
 		}
 		all = append(all, a)
 	}
-	return db.write(ctx, func(c *conn) error {
+	return db.base.Update(ctx, func(c *pg.Conn) error {
 		for _, a := range all {
 			if err := db.appendAndTell(c, a); err != nil {
 				return err
@@ -117,32 +117,31 @@ func (db *DB) AppendAll(ctx context.Context, batches []session.Batch) error {
 	})
 }
 
-// errTell refuses an append whose news somebody wants: who tells them needs a transaction with
-// several statements.
+// errTell refuses an append with news for webhooks, which needs a transaction with several statements.
 var errTell = errors.New("there are webhooks to be told")
 
 // appendAndTell is an append in a transaction, with its news for webhooks.
-func (db *DB) appendAndTell(c *conn, a *appending) error {
+func (db *DB) appendAndTell(c *pg.Conn, a *appending) error {
 	if a.batch.Charge != (session.Charge{}) {
-		if err := c.lock(lockMoney, a.batch.Row.Owner); err != nil {
+		if err := c.Lock(pg.LockMoney, a.batch.Row.Owner); err != nil {
 			return err
 		}
 	}
-	var b pgconn.Batch
+	var b pg.Batch
 	if err := oneStatement(&b, a, false); err != nil {
 		return err
 	}
 	var refused error
-	if err := c.last(&b, func(row []any) error { refused = a.outcome(row); return nil }); err != nil {
+	if err := c.Run(&b, func(row []any) error { refused = a.outcome(row); return nil }); err != nil {
 		return err
 	}
 	if refused != nil {
-		return refuse(refused)
+		return pg.Refuse(refused)
 	}
 	if len(a.batch.News) == 0 {
 		return nil
 	}
-	t, err := db.tx(c, notify.Queue)
+	t, err := records.QueueTx(c, notify.Queue)
 	if err != nil {
 		return err
 	}
@@ -159,13 +158,13 @@ const (
 
 // outcome is what the function says of a batch.
 func (a *appending) outcome(row []any) error {
-	switch code := number(row[1]); code {
+	switch code := pg.Number(row[1]); code {
 	case codeStored:
 		return nil
 	case codeConflict:
 		return session.ErrConflict
 	case codeOver:
-		if err := a.batch.Charge.Over(session.Money(number(row[2])), session.Money(number(row[3]))); err != nil {
+		if err := a.batch.Charge.Over(session.Money(pg.Number(row[2])), session.Money(pg.Number(row[3]))); err != nil {
 			return err
 		}
 		return session.ErrConflict // cannot be
@@ -232,7 +231,7 @@ func (k *columns) add(ord int, a *appending, telling bool) {
 	k.ours, k.ns = append(k.ours, a.ours), append(k.ns, n)
 	k.after, k.last, k.at = append(k.after, b.After), append(k.last, r.Last), append(k.at, a.at)
 	k.bodies, k.rows, k.drops = append(k.bodies, a.body), append(k.rows, a.row), append(k.drops, a.drops)
-	k.created, k.updated = append(k.created, micros(r.CreatedAt)), append(k.updated, micros(r.UpdatedAt))
+	k.created, k.updated = append(k.created, pg.Micros(r.CreatedAt)), append(k.updated, pg.Micros(r.UpdatedAt))
 	k.attention, k.deleted = append(k.attention, attention(*r)), append(k.deleted, r.Deleted)
 	k.spent, k.reserved, k.limit = append(k.spent, int64(charge.Spent)), append(k.reserved, int64(charge.Reserved)), append(k.limit, int64(charge.Limit))
 	k.reserves, k.forfeits = append(k.reserves, charge.Reserves), append(k.forfeits, charge.Forfeits)
@@ -244,7 +243,7 @@ const oneSQL = `SELECT 0::bigint, r.code, r.has_spent, r.has_reserved FROM deckh
 	$17, $18, $19, $20, $21, $22, $23) r`
 
 // oneStatement adds the statement that stores one batch.
-func oneStatement(to *pgconn.Batch, a *appending, telling bool) error {
+func oneStatement(to *pg.Batch, a *appending, telling bool) error {
 	b, r, charge := &a.batch, &a.batch.Row, &a.batch.Charge
 	var n int64
 	var words any
@@ -254,18 +253,14 @@ func oneStatement(to *pgconn.Batch, a *appending, telling bool) error {
 	if a.words != nil {
 		words = *a.words
 	}
-	p, err := encode([]any{string(b.ID), a.ours, n, b.After, r.Last, a.at, a.body, a.drops, r.Owner, micros(r.CreatedAt), micros(r.UpdatedAt), attention(*r),
-		orNone(r.Holder), r.Deleted, a.row, words, string(charge.Month), int64(charge.Spent), charge.Reserves, int64(charge.Reserved), charge.Forfeits,
-		int64(charge.Limit), telling && len(b.News) > 0})
-	if err == nil {
-		to.ExecParams(oneSQL, p.values, p.oids, p.formats, binary1)
-	}
-	return err
+	return to.Add(oneSQL, true, string(b.ID), a.ours, n, b.After, r.Last, a.at, a.body, a.drops, r.Owner, pg.Micros(r.CreatedAt), pg.Micros(r.UpdatedAt), attention(*r),
+		pg.OrNone(r.Holder), r.Deleted, a.row, words, string(charge.Month), int64(charge.Spent), charge.Reserves, int64(charge.Reserved), charge.Forfeits,
+		int64(charge.Limit), telling && len(b.News) > 0)
 }
 
 // appendStatements adds the statements that store a group: one for plain steps, if there are several, and one
 // for the others. telling makes batches fail with errTell if there are webhooks for their news.
-func appendStatements(to *pgconn.Batch, group []*appending, telling, byStep bool) error {
+func appendStatements(to *pg.Batch, group []*appending, telling, byStep bool) error {
 	var steps, others columns
 	for i, a := range group {
 		if byStep && a.isStep() {
@@ -274,25 +269,19 @@ func appendStatements(to *pgconn.Batch, group []*appending, telling, byStep bool
 			others.add(i, a, telling)
 		}
 	}
-	if n := len(steps.ords); n > 0 {
-		p, err := encode([]any{steps.ords, steps.ids, steps.ns, steps.after, steps.last, steps.at, steps.bodies, steps.owners, steps.created, steps.updated,
-			steps.attention, steps.holders, steps.deleted, steps.rows})
+	if len(steps.ords) > 0 {
+		err := to.Add(stepSQL, true, steps.ords, steps.ids, steps.ns, steps.after, steps.last, steps.at, steps.bodies, steps.owners, steps.created, steps.updated,
+			steps.attention, steps.holders, steps.deleted, steps.rows)
 		if err != nil {
 			return err
 		}
-		to.ExecParams(stepSQL, p.values, p.oids, p.formats, binary1)
 	}
 	if len(others.ords) == 0 {
 		return nil
 	}
 	k := others
-	p, err := encode([]any{k.ids, k.ours, k.ns, k.after, k.last, k.at, k.bodies, k.drops, k.owners, k.created, k.updated, k.attention, k.holders,
-		k.deleted, k.rows, k.words, k.months, k.spent, k.reserves, k.reserved, k.forfeits, k.limit, k.news, k.ords})
-	if err != nil {
-		return err
-	}
-	to.ExecParams(appendSQL, p.values, p.oids, p.formats, binary1)
-	return nil
+	return to.Add(appendSQL, true, k.ids, k.ours, k.ns, k.after, k.last, k.at, k.bodies, k.drops, k.owners, k.created, k.updated, k.attention, k.holders,
+		k.deleted, k.rows, k.words, k.months, k.spent, k.reserves, k.reserved, k.forfeits, k.limit, k.news, k.ords)
 }
 
 // lockSQL takes the locks of several names in the order in which they are given.
@@ -301,22 +290,18 @@ const lockSQL = "SELECT pg_advisory_xact_lock($1::int, k) FROM unnest($2::int[])
 // moneyLocks adds the statement that locks the money of a group's owners, if it is about any. All
 // groups take these locks first, in the same order, and then sessions in the order of their ids:
 // so none waits for another that waits for it.
-func moneyLocks(to *pgconn.Batch, group []*appending) error {
+func moneyLocks(to *pg.Batch, group []*appending) error {
 	var owners []int32
 	for _, a := range group {
 		if a.batch.Charge != (session.Charge{}) {
-			owners = append(owners, digest(a.batch.Row.Owner))
+			owners = append(owners, pg.Digest(a.batch.Row.Owner))
 		}
 	}
 	if len(owners) == 0 {
 		return nil
 	}
 	slices.Sort(owners)
-	p, err := encode([]any{int64(lockMoney), slices.Compact(owners)})
-	if err == nil {
-		to.ExecParams(lockSQL, p.values, p.oids, p.formats, nil)
-	}
-	return err
+	return to.Add(lockSQL, false, int64(pg.LockMoney), slices.Compact(owners))
 }
 
 // byID is the order in which sessions are locked.

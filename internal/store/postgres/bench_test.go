@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"deckhand/internal/session"
 	"deckhand/internal/store/packed"
+	"deckhand/internal/store/postgres/pg"
 	"deckhand/internal/store/postgres/pgtest"
 )
 
@@ -62,8 +64,8 @@ func growing(b *testing.B, db opened, callers int) func(caller int) error {
 func rawInserts(b *testing.B, db opened, callers int) (do func(caller int) error, stop func()) {
 	b.Helper()
 	ctx := context.Background()
-	must(b, db.write(ctx, func(c *conn) error {
-		return c.script("CREATE TABLE IF NOT EXISTS raw (n bigint, last bigint, at bigint, body bytea, PRIMARY KEY (n, last))")
+	must(b, db.base.Update(ctx, func(c *pg.Conn) error {
+		return c.Script("CREATE TABLE IF NOT EXISTS raw (n bigint, last bigint, at bigint, body bytea, PRIMARY KEY (n, last))")
 	}))
 	body, err := session.Encode(session.Noted{ID: "n", Message: "A line of what happened."})
 	must(b, err)
@@ -79,11 +81,9 @@ func rawInserts(b *testing.B, db opened, callers int) (do func(caller int) error
 	last := make([]int64, callers)
 	do = func(caller int) error {
 		last[caller]++
-		p, err := encode([]any{base + int64(caller), last[caller], time.Now().UnixMicro(), body})
-		if err != nil {
-			return err
-		}
-		_, err = conns[caller].ExecPrepared(ctx, "raw", p.values, p.formats, nil).Close()
+		text := func(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+		values := [][]byte{text(base + int64(caller)), text(last[caller]), text(time.Now().UnixMicro()), body}
+		_, err := conns[caller].ExecPrepared(ctx, "raw", values, []int16{0, 0, 0, 1}, nil).Close()
 		return err
 	}
 	return do, func() {

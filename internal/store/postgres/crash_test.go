@@ -8,6 +8,7 @@ import (
 	"deckhand/internal/idempotency"
 	"deckhand/internal/session"
 	"deckhand/internal/store/packed"
+	"deckhand/internal/store/postgres/pg"
 	"deckhand/internal/store/postgres/pgtest"
 )
 
@@ -40,7 +41,7 @@ func TestServerIsKilled(t *testing.T) {
 				err := db.Append(context.Background(), b)
 				last := b.After + int64(len(b.Events))
 				if err != nil {
-					if errors.Is(err, session.ErrConflict) || !errors.Is(err, ErrDown) {
+					if errors.Is(err, session.ErrConflict) || !errors.Is(err, pg.ErrDown) {
 						t.Errorf("an append ended in %v", err)
 					}
 					e.perhaps = last
@@ -73,8 +74,8 @@ func TestServerIsKilled(t *testing.T) {
 	for range callers {
 		all = append(all, <-ends)
 	}
-	if err := db.Healthy(); !errors.Is(err, ErrDown) {
-		t.Errorf("healthy: %v, want ErrDown", err)
+	if err := db.Healthy(); !errors.Is(err, pg.ErrDown) {
+		t.Errorf("healthy: %v, want pg.ErrDown", err)
 	}
 	must(t, server.Restart())
 	for _, e := range all {

@@ -13,6 +13,7 @@ import (
 	"deckhand/internal/secret/keystoretest"
 	"deckhand/internal/session"
 	"deckhand/internal/session/logtest"
+	"deckhand/internal/store/postgres/pg"
 	"deckhand/internal/store/postgres/pgtest"
 )
 
@@ -23,8 +24,8 @@ func hold(t *testing.T, o opened) (release func()) {
 	other := openAt(t, o.address)
 	begun, end, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- other.write(context.Background(), func(c *conn) error {
-			_, err := c.exec("LOCK TABLE deckhand.events IN SHARE MODE")
+		done <- other.base.Update(context.Background(), func(c *pg.Conn) error {
+			_, err := c.Exec("LOCK TABLE deckhand.events IN SHARE MODE")
 			close(begun)
 			<-end
 			return err
@@ -220,7 +221,7 @@ func TestCloseAnswersAll(t *testing.T) {
 		switch err := <-done; {
 		case err == nil:
 			stored++
-		case !errors.Is(err, ErrClosed):
+		case !errors.Is(err, pg.ErrClosed):
 			t.Error(err)
 		}
 	}

@@ -10,13 +10,15 @@ import (
 	"sync"
 
 	"deckhand/internal/session"
+	"deckhand/internal/store/postgres/pg"
+	"deckhand/internal/store/postgres/records"
 )
 
 // An ID that is made here says where its session is: it is the session's number and 64 random
 // bits, encrypted with a key of this database. Numbers come in blocks, so that an ID is made
-// without asking. IDs that somebody chose have an index.
+// without asking. IDs chosen by clients have an index.
 type ids struct {
-	db    *DB
+	db    *pg.DB
 	block cipher.Block
 
 	mu        sync.Mutex
@@ -29,26 +31,26 @@ const (
 	// blockSize is the increment of the sequence. When few are left, the next block is fetched.
 	blockSize = 1024
 	few       = 256
-	// maxN is the end of the numbers. One of sixteen million random IDs looks like one of ours;
-	// the row then shows it.
+	// maxN is the end of the numbers. One of sixteen million random IDs decrypts to such a number;
+	// the row then shows that it has another ID.
 	maxN = 1<<40 - 1
 )
 
 // openIDs reads the key. A new database gets one.
-func openIDs(c *conn, db *DB) (*ids, error) {
+func openIDs(c *pg.Conn, db *pg.DB) (*ids, error) {
 	key := make([]byte, 16)
 	_, _ = rand.Read(key)
-	get := func(row []any) { key = bytesOf(row[0]) }
-	found, err := c.one(selectMeta, get, idKey)
+	get := func(row []any) { key = pg.Bytes(row[0]) }
+	found, err := c.One(records.SelectMeta, get, idKey)
 	if err != nil {
 		return nil, err
 	}
-	if !found && !db.readonly {
+	if !found && !db.ReadOnly {
 		// Of two processes that open a new database together, the first one's key counts.
-		if _, err := c.exec("INSERT INTO deckhand.meta (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING", idKey, key); err != nil {
+		if _, err := c.Exec("INSERT INTO deckhand.meta (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING", idKey, key); err != nil {
 			return nil, err
 		}
-		if _, err := c.one(selectMeta, get, idKey); err != nil {
+		if _, err := c.One(records.SelectMeta, get, idKey); err != nil {
 			return nil, err
 		}
 	}
@@ -57,8 +59,8 @@ func openIDs(c *conn, db *DB) (*ids, error) {
 	return out, err
 }
 
-// NewID implements store.Backend. If the database gives no numbers, the ID is a random one and
-// found like one that somebody chose.
+// NewID implements store.Backend. If the database gives no numbers, the ID is random and found like an
+// ID chosen by a client.
 func (db *DB) NewID() session.ID {
 	n := db.ids.take()
 	if n == 0 {
@@ -71,7 +73,7 @@ func (db *DB) NewID() session.ID {
 	return session.ID(hex.EncodeToString(b[:]))
 }
 
-// take is a number that nobody else gets; 0 if there is none.
+// take returns a number that is used once; 0 if there is none.
 func (i *ids) take() (n int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -87,18 +89,18 @@ func (i *ids) take() (n int64) {
 	}
 	if i.end-i.next < few && !i.filling {
 		i.filling = true
-		i.db.background.Go(i.fill)
+		i.db.Background.Go(i.fill)
 	}
 	return n
 }
 
 // fill fetches a block.
 func (i *ids) fill() {
-	ctx, stop := context.WithTimeout(context.Background(), closeTimeout)
+	ctx, stop := context.WithTimeout(context.Background(), pg.CloseTimeout)
 	defer stop()
 	var first int64
-	err := i.db.read(ctx, func(c *conn) error {
-		_, err := c.one("SELECT nextval('deckhand.session_numbers')", func(v []any) { first = number(v[0]) })
+	err := i.db.View(ctx, func(c *pg.Conn) error {
+		_, err := c.One("SELECT nextval('deckhand.session_numbers')", func(v []any) { first = pg.Number(v[0]) })
 		return err
 	})
 	i.mu.Lock()
@@ -128,16 +130,16 @@ func (i *ids) place(id session.ID) (n int64, ours bool) {
 const whereID = " FROM deckhand.sessions WHERE n IN ($1, (SELECT m.n FROM deckhand.names m WHERE m.id = $2)) AND id = $2"
 
 // find runs a query for the row of an id.
-func (db *DB) find(c *conn, columns string, id session.ID, get func(row []any)) (found bool, err error) {
+func (db *DB) find(c *pg.Conn, columns string, id session.ID, get func(row []any)) (found bool, err error) {
 	n, ours := db.ids.place(id)
 	if !ours {
 		n = 0
 	}
-	return c.one("SELECT "+columns+whereID, get, n, string(id))
+	return c.One("SELECT "+columns+whereID, get, n, string(id))
 }
 
 // findSession looks up a session's number and its last event's.
-func (db *DB) findSession(c *conn, id session.ID) (n, last int64, found bool, err error) {
-	found, err = db.find(c, "n, last", id, func(row []any) { n, last = number(row[0]), number(row[1]) })
+func (db *DB) findSession(c *pg.Conn, id session.ID) (n, last int64, found bool, err error) {
+	found, err = db.find(c, "n, last", id, func(row []any) { n, last = pg.Number(row[0]), pg.Number(row[1]) })
 	return n, last, found, err
 }

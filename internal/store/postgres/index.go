@@ -9,13 +9,14 @@ import (
 
 	"deckhand/internal/session"
 	"deckhand/internal/store/packed"
+	"deckhand/internal/store/postgres/pg"
 )
 
 // Row implements session.Index.
 func (db *DB) Row(ctx context.Context, id session.ID) (row session.Row, err error) {
-	err = db.read(ctx, func(c *conn) error {
+	err = db.base.View(ctx, func(c *pg.Conn) error {
 		var bad error
-		found, err := db.find(c, "row", id, func(v []any) { row, bad = packed.ReadRow(bytesOf(v[0])) })
+		found, err := db.find(c, "row", id, func(v []any) { row, bad = packed.ReadRow(pg.Bytes(v[0])) })
 		switch {
 		case err != nil:
 			return err
@@ -59,14 +60,14 @@ func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) 
 	rows := make([]session.Row, 0, min(q.Limit, 128))
 	for more := true; more && len(rows) < q.Limit; {
 		var some [][]byte
-		err := db.read(ctx, func(c *conn) error {
+		err := db.base.View(ctx, func(c *pg.Conn) error {
 			some = some[:0]
 			sql, args := selectRows, []any{q.Owner, int64(piece)}
 			if q.Before != nil {
-				sql, args = selectMore, append(args, micros(q.Before.CreatedAt), string(q.Before.ID))
+				sql, args = selectMore, append(args, pg.Micros(q.Before.CreatedAt), string(q.Before.ID))
 			}
-			return c.query(sql, func(v []any) error {
-				some = append(some, bytesOf(v[0]))
+			return c.Query(sql, func(v []any) error {
+				some = append(some, pg.Bytes(v[0]))
 				return nil
 			}, args...)
 		})
@@ -96,13 +97,13 @@ func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) 
 
 // awake is Rows for those that are not stopped.
 func (db *DB) awake(ctx context.Context, q session.Query, search packed.Search) (rows []session.Row, err error) {
-	err = db.read(ctx, func(c *conn) error {
+	err = db.base.View(ctx, func(c *pg.Conn) error {
 		rows = rows[:0]
-		return c.query(selectAwake, func(v []any) error {
-			if !search.Wants(bytesOf(v[0])) {
+		return c.Query(selectAwake, func(v []any) error {
+			if !search.Wants(pg.Bytes(v[0])) {
 				return nil
 			}
-			r, err := packed.ReadRow(bytesOf(v[0]))
+			r, err := packed.ReadRow(pg.Bytes(v[0]))
 			if err == nil && r.Shown() == q.Status && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
 				rows = append(rows, r)
 			}
@@ -135,11 +136,11 @@ const (
 func (db *DB) Wanting(ctx context.Context, held []string) iter.Seq2[session.Waiting, error] {
 	return func(yield func(session.Waiting, error) bool) {
 		var found []session.Waiting
-		err := db.read(ctx, func(c *conn) error {
+		err := db.base.View(ctx, func(c *pg.Conn) error {
 			found = found[:0]
-			return c.query(selectWanting, func(row []any) error {
+			return c.Query(selectWanting, func(row []any) error {
 				if by, ok := row[1].(string); !ok || !slices.Contains(held, by) {
-					found = append(found, session.Waiting{ID: session.ID(text(row[0])), Owner: text(row[2])})
+					found = append(found, session.Waiting{ID: session.ID(pg.Text(row[0])), Owner: pg.Text(row[2])})
 				}
 				return nil
 			})
@@ -161,12 +162,12 @@ func (db *DB) Idle(ctx context.Context, before time.Time, limit int) (ids []sess
 	if limit <= 0 {
 		return nil, nil
 	}
-	err = db.read(ctx, func(c *conn) error {
+	err = db.base.View(ctx, func(c *pg.Conn) error {
 		ids = ids[:0]
-		return c.query(selectIdle, func(row []any) error {
-			ids = append(ids, session.ID(text(row[0])))
+		return c.Query(selectIdle, func(row []any) error {
+			ids = append(ids, session.ID(pg.Text(row[0])))
 			return nil
-		}, micros(before), int64(limit))
+		}, pg.Micros(before), int64(limit))
 	})
 	return ids, err
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"deckhand/internal/store/postgres/pg"
 )
 
 // ErrInUse means that another server uses the database.
@@ -24,7 +26,7 @@ const (
 // serverLease keeps other servers from using the database. The lease is a row because an advisory
 // lock would belong to a connection, which does not work with a transaction pooler.
 type serverLease struct {
-	db      *DB
+	db      *pg.DB
 	server  string
 	start   time.Time
 	renewed atomic.Int64 // time of the last renewal, in nanoseconds after start
@@ -34,7 +36,7 @@ type serverLease struct {
 }
 
 // acquireLease waits for the lease, at most leaseWait, and then renews it in the background.
-func acquireLease(ctx context.Context, db *DB, server string) (*serverLease, error) {
+func acquireLease(ctx context.Context, db *pg.DB, server string) (*serverLease, error) {
 	l := &serverLease{db: db, server: server, start: time.Now(), stopped: make(chan struct{})}
 	for {
 		held, err := l.renew(ctx)
@@ -60,8 +62,8 @@ func acquireLease(ctx context.Context, db *DB, server string) (*serverLease, err
 // renew acquires or renews the lease. It returns false if another server holds it.
 func (l *serverLease) renew(ctx context.Context) (held bool, err error) {
 	at := time.Since(l.start)
-	err = l.db.read(ctx, func(c *conn) error {
-		held, err = c.one(`INSERT INTO deckhand.server_lease AS l (one, server, expires) VALUES (true, $1, clock_timestamp() + $2::bigint * interval '1 millisecond')
+	err = l.db.View(ctx, func(c *pg.Conn) error {
+		held, err = c.One(`INSERT INTO deckhand.server_lease AS l (one, server, expires) VALUES (true, $1, clock_timestamp() + $2::bigint * interval '1 millisecond')
 			ON CONFLICT (one) DO UPDATE SET server = excluded.server, expires = excluded.expires WHERE l.server = excluded.server OR l.expires < clock_timestamp()
 			RETURNING true`, func([]any) {}, l.server, leaseDuration.Milliseconds())
 		return err
@@ -79,7 +81,7 @@ func (l *serverLease) check(ctx context.Context) error {
 		return nil
 	}
 	if l.lost.Load() {
-		return refuse(ErrInUse)
+		return pg.Refuse(ErrInUse)
 	}
 	if time.Since(l.start)-time.Duration(l.renewed.Load()) < leaseDuration-leaseInterval {
 		return nil
@@ -90,7 +92,7 @@ func (l *serverLease) check(ctx context.Context) error {
 	}
 	if !held {
 		l.lost.Store(true)
-		return refuse(ErrInUse)
+		return pg.Refuse(ErrInUse)
 	}
 	return nil
 }
@@ -121,10 +123,10 @@ func (l *serverLease) release() {
 	}
 	l.stop()
 	<-l.stopped
-	ctx, stop := context.WithTimeout(context.Background(), closeTimeout)
+	ctx, stop := context.WithTimeout(context.Background(), pg.CloseTimeout)
 	defer stop()
-	_ = l.db.read(ctx, func(c *conn) error {
-		_, err := c.exec("DELETE FROM deckhand.server_lease WHERE server = $1", l.server)
+	_ = l.db.View(ctx, func(c *pg.Conn) error {
+		_, err := c.Exec("DELETE FROM deckhand.server_lease WHERE server = $1", l.server)
 		return err
 	})
 }

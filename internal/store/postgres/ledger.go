@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"deckhand/internal/session"
+	"deckhand/internal/store/postgres/pg"
 )
 
 const (
@@ -19,9 +20,9 @@ const (
 // Spending implements session.Ledger.
 func (db *DB) Spending(ctx context.Context, user string, since session.Month) (session.Spending, error) {
 	var out session.Spending
-	err := db.read(ctx, func(c *conn) error {
-		return c.query(selectSpending, func(row []any) error {
-			month, amount := session.Month(text(row[0])), session.Money(number(row[1]))
+	err := db.base.View(ctx, func(c *pg.Conn) error {
+		return c.Query(selectSpending, func(row []any) error {
+			month, amount := session.Month(pg.Text(row[0])), session.Money(pg.Number(row[1]))
 			if month == "" {
 				out.Reserved = amount
 			} else {
@@ -36,12 +37,12 @@ func (db *DB) Spending(ctx context.Context, user string, since session.Month) (s
 // Totals implements session.Ledger. The sessions are counted in the index of their owners.
 func (db *DB) Totals(ctx context.Context, m session.Month) (map[string]session.Total, error) {
 	out := map[string]session.Total{}
-	err := db.read(ctx, func(c *conn) error {
-		return c.query(selectTotals, func(row []any) error {
-			t := out[text(row[0])]
-			t.Sessions += number(row[1])
-			t.Spent += session.Money(number(row[2]))
-			out[text(row[0])] = t
+	err := db.base.View(ctx, func(c *pg.Conn) error {
+		return c.Query(selectTotals, func(row []any) error {
+			t := out[pg.Text(row[0])]
+			t.Sessions += pg.Number(row[1])
+			t.Spent += session.Money(pg.Number(row[2]))
+			out[pg.Text(row[0])] = t
 			return nil
 		}, string(m))
 	})

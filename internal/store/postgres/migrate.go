@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"deckhand/internal/store/postgres/pg"
 )
 
 //go:embed migrations/*.sql
@@ -14,47 +16,43 @@ var migrations embed.FS
 const schema = 1
 
 // version is the schema of the database, 0 for an empty one.
-func version(c *conn) (v int64, err error) {
+func version(c *pg.Conn) (v int64, err error) {
 	made := false
-	if _, err = c.one("SELECT to_regclass('deckhand.schema_version') IS NOT NULL", func(row []any) { made = truth(row[0]) }); err != nil || !made {
+	if _, err = c.One("SELECT to_regclass('deckhand.schema_version') IS NOT NULL", func(row []any) { made = pg.Truth(row[0]) }); err != nil || !made {
 		return 0, err
 	}
-	_, err = c.one("SELECT max(version) FROM deckhand.schema_version", func(row []any) { v = number(row[0]) })
+	_, err = c.One("SELECT max(version) FROM deckhand.schema_version", func(row []any) { v = pg.Number(row[0]) })
 	return v, err
 }
 
 // migrate brings the database to schema. Several processes may do so at once: the first takes a
 // lock, and the others find the work done when they get it.
-func migrate(c *conn, readonly bool) error {
+func migrate(c *pg.Conn, readonly bool) error {
 	v, err := version(c)
 	switch {
 	case err != nil:
 		return err
 	case v > schema:
-		return fmt.Errorf("%w (its version is %d, this program knows up to %d)", ErrNewer, v, schema)
+		return fmt.Errorf("%w (its version is %d, this program knows up to %d)", pg.ErrNewer, v, schema)
 	case v == schema:
 		return nil
 	case readonly:
 		return errors.New("the database is read-only, and its schema must be brought up to date first")
 	}
-	if err := climb(c); err != nil {
-		c.rollback()
+	// Another process may take its time with large tables.
+	err = c.Transaction("BEGIN; SET LOCAL lock_timeout = '5min'; SET LOCAL statement_timeout = 0", func() error { return climb(c) })
+	if err != nil {
 		return fmt.Errorf("migrate the database to version %d: %w", schema, err)
 	}
 	return nil
 }
 
-// climb runs the migrations that are missing, in one transaction.
-func climb(c *conn) error {
-	// Another process may take its time with large tables.
-	if err := c.script("BEGIN; SET LOCAL lock_timeout = '5min'; SET LOCAL statement_timeout = 0"); err != nil {
+// climb runs the migrations that are missing.
+func climb(c *pg.Conn) error {
+	if err := c.Lock(pg.LockSchema, ""); err != nil {
 		return err
 	}
-	c.inside = true
-	if err := c.lock(lockSchema, ""); err != nil {
-		return err
-	}
-	if err := c.script("CREATE SCHEMA IF NOT EXISTS deckhand; CREATE TABLE IF NOT EXISTS deckhand.schema_version (version bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"); err != nil {
+	if err := c.Script("CREATE SCHEMA IF NOT EXISTS deckhand; CREATE TABLE IF NOT EXISTS deckhand.schema_version (version bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"); err != nil {
 		return err
 	}
 	before, err := version(c)
@@ -73,12 +71,12 @@ func climb(c *conn) error {
 		if err != nil {
 			return err
 		}
-		if err := c.script(string(script)); err != nil {
+		if err := c.Script(string(script)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if _, err := c.exec("INSERT INTO deckhand.schema_version (version) VALUES ($1)", int64(i+1)); err != nil {
+		if _, err := c.Exec("INSERT INTO deckhand.schema_version (version) VALUES ($1)", int64(i+1)); err != nil {
 			return err
 		}
 	}
-	return c.commit()
+	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"deckhand/internal/notify"
 	"deckhand/internal/session"
+	"deckhand/internal/store/postgres/pg"
 	"deckhand/internal/store/postgres/pgtest"
 )
 
@@ -37,10 +37,10 @@ func TestOpenTogether(t *testing.T) {
 			must(t, db.Check(t.Context()))
 			must(t, db.Close())
 			must(t, db.Close())
-			if err := db.Append(t.Context(), newSession(session.NewID())); !errors.Is(err, ErrClosed) {
+			if err := db.Append(t.Context(), newSession(session.NewID())); !errors.Is(err, pg.ErrClosed) {
 				t.Errorf("append after Close: %v", err)
 			}
-			if _, err := db.Row(t.Context(), "x"); !errors.Is(err, ErrClosed) {
+			if _, err := db.Row(t.Context(), "x"); !errors.Is(err, pg.ErrClosed) {
 				t.Errorf("read after Close: %v", err)
 			}
 		}
@@ -50,12 +50,12 @@ func TestOpenTogether(t *testing.T) {
 func TestNewer(t *testing.T) {
 	t.Parallel()
 	db := openAt(t, pgtest.New(t))
-	must(t, db.write(t.Context(), func(c *conn) error {
-		_, err := c.exec("INSERT INTO deckhand.schema_version (version) VALUES ($1)", int64(schema+1))
+	must(t, db.base.Update(t.Context(), func(c *pg.Conn) error {
+		_, err := c.Exec("INSERT INTO deckhand.schema_version (version) VALUES ($1)", int64(schema+1))
 		return err
 	}))
-	if _, err := Open(t.Context(), db.address, Options{}); !errors.Is(err, ErrNewer) {
-		t.Fatalf("got %v, want ErrNewer", err)
+	if _, err := Open(t.Context(), db.address, Options{}); !errors.Is(err, pg.ErrNewer) {
+		t.Fatalf("got %v, want pg.ErrNewer", err)
 	}
 }
 
@@ -98,8 +98,8 @@ func TestServerLease(t *testing.T) {
 		t.Fatal("two servers have the database")
 	}
 	// The first is suspended for longer than it may, and another takes over.
-	must(t, first.write(t.Context(), func(c *conn) error {
-		_, err := c.exec("UPDATE deckhand.server_lease SET expires = clock_timestamp() - interval '1 second'")
+	must(t, first.base.Update(t.Context(), func(c *pg.Conn) error {
+		_, err := c.Exec("UPDATE deckhand.server_lease SET expires = clock_timestamp() - interval '1 second'")
 		return err
 	}))
 	second, err := Open(t.Context(), address, Options{Server: "second"})
@@ -133,28 +133,25 @@ func TestLimitsAreOfTheTransaction(t *testing.T) {
 	db := openNew(t)
 	through := openAt(t, pgtest.Shared(t).Bounced(t)(db.address))
 	for _, o := range []opened{db, through} {
-		must(t, o.write(t.Context(), func(c *conn) error {
-			_, err := c.one("SELECT current_setting('statement_timeout') || ' ' || current_setting('lock_timeout')", func(v []any) {
-				if text(v[0]) != "30s 10s" {
+		must(t, o.base.Update(t.Context(), func(c *pg.Conn) error {
+			_, err := c.One("SELECT current_setting('statement_timeout') || ' ' || current_setting('lock_timeout')", func(v []any) {
+				if pg.Text(v[0]) != "30s 10s" {
 					t.Errorf("the limits of a write are %v", v)
 				}
 			})
 			return err
 		}))
-		must(t, o.read(t.Context(), func(c *conn) error {
-			_, err := c.one("SELECT current_setting('statement_timeout')", func(v []any) {
-				if text(v[0]) != "30s" {
+		must(t, o.base.View(t.Context(), func(c *pg.Conn) error {
+			_, err := c.One("SELECT current_setting('statement_timeout')", func(v []any) {
+				if pg.Text(v[0]) != "30s" {
 					t.Errorf("the limit of a read is %v", v)
 				}
 			})
 			if err != nil {
 				return err
 			}
-			results, err := c.raw.Exec(c.ctx, "SHOW statement_timeout; SHOW synchronous_commit").ReadAll()
-			if err == nil && (string(results[0].Rows[0][0]) != "0" || string(results[1].Rows[0][0]) != "on") {
-				t.Errorf("the connection is left with %s", results[0].Rows[0][0])
-			}
-			return err
+			return c.Script("DO $$ BEGIN IF current_setting('statement_timeout') <> '0' OR current_setting('enable_seqscan') <> 'on' " +
+				"THEN RAISE 'settings are left in the connection'; END IF; END $$")
 		}))
 	}
 }
@@ -164,13 +161,13 @@ func TestDurableWhereOthersAreNot(t *testing.T) {
 	t.Parallel()
 	address := pgtest.New(t)
 	db := openAt(t, address)
-	must(t, db.read(t.Context(), func(c *conn) error {
-		return c.script("ALTER DATABASE " + name(address) + " SET synchronous_commit = off")
+	must(t, db.base.View(t.Context(), func(c *pg.Conn) error {
+		return c.Script("ALTER DATABASE " + name(address) + " SET synchronous_commit = off")
 	}))
 	again := openAt(t, address)
-	must(t, again.write(t.Context(), func(c *conn) error {
-		_, err := c.one("SELECT current_setting('synchronous_commit')", func(v []any) {
-			if text(v[0]) != "on" {
+	must(t, again.base.Update(t.Context(), func(c *pg.Conn) error {
+		_, err := c.One("SELECT current_setting('synchronous_commit')", func(v []any) {
+			if pg.Text(v[0]) != "on" {
 				t.Errorf("synchronous_commit is %v", v[0])
 			}
 		})
@@ -201,7 +198,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 	if _, err := Open(t.Context(), address+"1&pool_max_conns=1", Options{}); err == nil {
-		t.Error("one connection is enough")
+		t.Error("one connection is pg.Enough")
 	}
 }
 
@@ -250,8 +247,8 @@ func TestCheckFindsWhatIsMissing(t *testing.T) {
 	must(t, db.Append(t.Context(), b))
 	must(t, db.Append(t.Context(), newSession(db.NewID())))
 	must(t, db.Check(t.Context()))
-	must(t, db.write(t.Context(), func(c *conn) error {
-		_, err := c.exec("DELETE FROM deckhand.events WHERE n = (SELECT n FROM deckhand.sessions WHERE id = 'hurt')")
+	must(t, db.base.Update(t.Context(), func(c *pg.Conn) error {
+		_, err := c.Exec("DELETE FROM deckhand.events WHERE n = (SELECT n FROM deckhand.sessions WHERE id = 'hurt')")
 		return err
 	}))
 	if err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "hurt") {
@@ -271,9 +268,6 @@ func TestAnyText(t *testing.T) {
 		must(t, err)
 		if got.Key != s || got.Request != a.Request {
 			t.Errorf("%q: %+v", s, got)
-		}
-		if back := stored(storable(s)); back != s {
-			t.Errorf("%q came back as %q", s, back)
 		}
 	}
 	if _, err := db.Row(t.Context(), "a\x00b"); !errors.Is(err, session.ErrNotFound) {
@@ -296,12 +290,12 @@ func TestPlans(t *testing.T) {
 		{selectPiece, []any{int64(7), int64(0)}, "_pkey"},
 	} {
 		var plan strings.Builder
-		must(t, db.write(t.Context(), func(c *conn) error {
-			if err := c.script("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off"); err != nil {
+		must(t, db.base.Update(t.Context(), func(c *pg.Conn) error {
+			if err := c.Script("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off"); err != nil {
 				return err
 			}
-			return c.query("EXPLAIN "+q.sql, func(v []any) error {
-				plan.WriteString(text(v[0]) + "\n")
+			return c.Query("EXPLAIN "+q.sql, func(v []any) error {
+				plan.WriteString(pg.Text(v[0]) + "\n")
 				return nil
 			}, q.args...)
 		}))
@@ -310,5 +304,3 @@ func TestPlans(t *testing.T) {
 		}
 	}
 }
-
-var _ notify.Tx = tx{}

@@ -11,6 +11,7 @@ import (
 
 	"deckhand/internal/session"
 	"deckhand/internal/session/logtest"
+	"deckhand/internal/store/postgres/pg"
 	"deckhand/internal/store/postgres/pgtest"
 )
 
@@ -103,8 +104,8 @@ func readAll(t testing.TB, db session.Log, id session.ID, after int64) (out []se
 // count runs a query for a number.
 func count(t testing.TB, db *DB, sql string, args ...any) (n int64) {
 	t.Helper()
-	must(t, db.read(context.Background(), func(c *conn) error {
-		_, err := c.one(sql, func(v []any) { n = number(v[0]) }, args...)
+	must(t, db.base.View(context.Background(), func(c *pg.Conn) error {
+		_, err := c.One(sql, func(v []any) { n = pg.Number(v[0]) }, args...)
 		return err
 	}))
 	return n

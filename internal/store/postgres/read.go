@@ -9,6 +9,7 @@ import (
 
 	"deckhand/internal/session"
 	"deckhand/internal/store/packed"
+	"deckhand/internal/store/postgres/pg"
 )
 
 // Reading goes in pieces of this many rows, or bytes, so that a slow consumer
@@ -28,7 +29,7 @@ func (db *DB) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[se
 	return func(yield func(session.Event, error) bool) {
 		r := reading{db: db, id: id, at: max(after, 0)}
 		for !r.done {
-			failure := db.read(ctx, r.next) // after what could be read
+			failure := db.base.View(ctx, r.next) // after what could be read
 			for i, e := range r.events {
 				r.events[i] = session.Event{} // a consumer that is done with it must be able to free it
 				if err := ctx.Err(); err != nil {
@@ -73,7 +74,7 @@ type reading struct {
 }
 
 // next reads a piece. It may be run again after a failure.
-func (r *reading) next(c *conn) error {
+func (r *reading) next(c *pg.Conn) error {
 	r.events = r.events[:0]
 	if r.n == 0 {
 		n, last, found, err := r.db.findSession(c, r.id)
@@ -91,8 +92,8 @@ func (r *reading) next(c *conn) error {
 		}
 	}
 	count, size := 0, 0
-	err := c.query(selectPiece, func(row []any) error {
-		count, size = count+1, size+len(bytesOf(row[2]))
+	err := c.Query(selectPiece, func(row []any) error {
+		count, size = count+1, size+len(pg.Bytes(row[2]))
 		return r.take(row)
 	}, r.n, r.at)
 	// Not "number = last": a concurrent deletion leaves only its own event, beyond that.
@@ -122,12 +123,12 @@ func (r *reading) recall(rows []*packed.Batch) error {
 
 // take adds the events of a row that are to be read.
 func (r *reading) take(row []any) error {
-	last := number(row[0])
-	body, err := packed.Open(bytesOf(row[2]))
+	last := pg.Number(row[0])
+	body, err := packed.Open(pg.Bytes(row[2]))
 	if err != nil {
 		return packed.Damaged(last, err)
 	}
-	m := &packed.Batch{Last: last, At: number(row[1]), Body: body}
+	m := &packed.Batch{Last: last, At: pg.Number(row[1]), Body: body}
 	if err := r.recall([]*packed.Batch{m}); err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (r *reading) take(row []any) error {
 func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row session.Row) error {
 	defer db.recent.Forget(id)
 	defer db.known.forget(id)
-	return db.write(ctx, func(c *conn) error {
+	return db.base.Update(ctx, func(c *pg.Conn) error {
 		n, _, found, err := db.findSession(c, id)
 		if err != nil || !found {
 			return err
@@ -157,28 +158,28 @@ func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row sessio
 		if err := cutRow(c, n, after); err != nil {
 			return err
 		}
-		if _, err := c.exec("DELETE FROM deckhand.events WHERE n = $1 AND last > $2", n, after); err != nil {
+		if _, err := c.Exec("DELETE FROM deckhand.events WHERE n = $1 AND last > $2", n, after); err != nil {
 			return err
 		}
-		_, err = c.exec(`UPDATE deckhand.sessions SET owner = $2, created_at = $3, updated_at = $4, last = $5, attention = $6, holder = $7,
+		_, err = c.Exec(`UPDATE deckhand.sessions SET owner = $2, created_at = $3, updated_at = $4, last = $5, attention = $6, holder = $7,
 			deleted = $8, row = $9, compressed = least(compressed, $5) WHERE n = $1`,
-			n, row.Owner, micros(row.CreatedAt), micros(row.UpdatedAt), row.Last, attention(row), orNone(row.Holder), row.Deleted, packed.Row(row))
+			n, row.Owner, pg.Micros(row.CreatedAt), pg.Micros(row.UpdatedAt), row.Last, attention(row), pg.OrNone(row.Holder), row.Deleted, packed.Row(row))
 		return err
 	})
 }
 
 // cutRow keeps the good events of a batch that is to be cut in two.
-func cutRow(c *conn, n, after int64) error {
+func cutRow(c *pg.Conn, n, after int64) error {
 	var last, at int64
 	var body []byte
-	found, err := c.one("SELECT last, at, body FROM deckhand.events WHERE n = $1 AND last > $2 ORDER BY last LIMIT 1", func(row []any) {
-		last, at, body = number(row[0]), number(row[1]), bytesOf(row[2])
+	found, err := c.One("SELECT last, at, body FROM deckhand.events WHERE n = $1 AND last > $2 ORDER BY last LIMIT 1", func(row []any) {
+		last, at, body = pg.Number(row[0]), pg.Number(row[1]), pg.Bytes(row[2])
 	}, n, after)
 	if err != nil || !found {
 		return err
 	}
 	if kept := packed.Until(body, last, after); kept != nil {
-		_, err = c.exec("INSERT INTO deckhand.events (n, last, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING", n, after, at, kept)
+		_, err = c.Exec("INSERT INTO deckhand.events (n, last, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING", n, after, at, kept)
 	}
 	return err
 }
@@ -188,14 +189,14 @@ func cutRow(c *conn, n, after int64) error {
 func (db *DB) Dump(ctx context.Context, id session.ID, after int64) ([]byte, error) {
 	var out bytes.Buffer
 	lines := json.NewEncoder(&out)
-	err := db.read(ctx, func(c *conn) error {
+	err := db.base.View(ctx, func(c *pg.Conn) error {
 		out.Reset()
 		n, _, found, err := db.findSession(c, id)
 		if err != nil || !found {
 			return err
 		}
-		return c.query("SELECT last, at, body FROM deckhand.events WHERE n = $1 AND last > $2 ORDER BY last", func(row []any) error {
-			return lines.Encode(map[string]any{"last": number(row[0]), "at": moment(row[1]), "body": string(packed.Opened(bytesOf(row[2])))})
+		return c.Query("SELECT last, at, body FROM deckhand.events WHERE n = $1 AND last > $2 ORDER BY last", func(row []any) error {
+			return lines.Encode(map[string]any{"last": pg.Number(row[0]), "at": pg.Moment(row[1]), "body": string(packed.Opened(pg.Bytes(row[2])))})
 		}, n, after)
 	})
 	return out.Bytes(), err

@@ -104,7 +104,7 @@ func TestQueue(t *testing.T) {
 			t.Parallel()
 			queuetest.Run(t, func(t *testing.T) queuetest.Rig {
 				db := openNew(t)
-				return queuetest.Rig{Store: of(db.DB), Added: db.news.of(name), AddUser: db.addUser(t), DisableUser: db.disableUser(t),
+				return queuetest.Rig{Store: of(db.DB), Added: db.base.Added.Of(name), AddUser: db.addUser(t), DisableUser: db.disableUser(t),
 					Reopen: func() queue.Store { return of(db.reopened(t).DB) }}
 			})
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"deckhand/internal/store/packed"
+	"deckhand/internal/store/postgres/pg"
 )
 
 const (
@@ -64,12 +65,12 @@ type cold struct{ n, from, to int64 }
 func (db *DB) compress(ctx context.Context, before time.Time, rests int) error {
 	for n := int64(0); ; {
 		var logs []cold
-		err := db.read(ctx, func(c *conn) error {
-			return c.query(`SELECT n, compressed, last FROM deckhand.sessions WHERE n > $1 AND updated_at < $2 AND compressed < last AND NOT deleted
+		err := db.base.View(ctx, func(c *pg.Conn) error {
+			return c.Query(`SELECT n, compressed, last FROM deckhand.sessions WHERE n > $1 AND updated_at < $2 AND compressed < last AND NOT deleted
 				ORDER BY n LIMIT 256`, func(v []any) error {
-				logs = append(logs, cold{number(v[0]), number(v[1]), number(v[2])})
+				logs = append(logs, cold{pg.Number(v[0]), pg.Number(v[1]), pg.Number(v[2])})
 				return nil
-			}, n, micros(before))
+			}, n, pg.Micros(before))
 		})
 		if err != nil || len(logs) == 0 {
 			return err
@@ -95,13 +96,13 @@ var errMeanwhile = errors.New("the log has changed")
 func (db *DB) compressNext(ctx context.Context, l *cold) error {
 	var p packed.Joined
 	last := l.to
-	err := db.read(ctx, func(c *conn) error {
-		return c.query("SELECT last, at, body FROM deckhand.events WHERE n = $1 AND last > $2 AND last <= $3 ORDER BY last LIMIT 512", func(v []any) error {
-			if err := p.Add(number(v[1]), bytesOf(v[2])); err != nil {
+	err := db.base.View(ctx, func(c *pg.Conn) error {
+		return c.Query("SELECT last, at, body FROM deckhand.events WHERE n = $1 AND last > $2 AND last <= $3 ORDER BY last LIMIT 512", func(v []any) error {
+			if err := p.Add(pg.Number(v[1]), pg.Bytes(v[2])); err != nil {
 				return err
 			}
-			if last = number(v[0]); len(p.Body) >= coldBytes {
-				return enough
+			if last = pg.Number(v[0]); len(p.Body) >= coldBytes {
+				return pg.Enough
 			}
 			return nil
 		}, l.n, l.from, l.to)
@@ -119,21 +120,21 @@ func (db *DB) compressNext(ctx context.Context, l *cold) error {
 		return nil
 	}
 	body := packed.Compress(p.Body)
-	err = db.write(ctx, func(c *conn) error {
-		changed, err := c.exec("UPDATE deckhand.sessions SET compressed = $2 WHERE n = $1 AND compressed = $3 AND last >= $2 AND NOT deleted", l.n, last, first)
+	err = db.base.Update(ctx, func(c *pg.Conn) error {
+		changed, err := c.Exec("UPDATE deckhand.sessions SET compressed = $2 WHERE n = $1 AND compressed = $3 AND last >= $2 AND NOT deleted", l.n, last, first)
 		if err != nil {
 			return err
 		}
 		removed := int64(0)
 		if changed == 1 {
-			if removed, err = c.exec("DELETE FROM deckhand.events WHERE n = $1 AND last > $2 AND last <= $3", l.n, first, last); err != nil {
+			if removed, err = c.Exec("DELETE FROM deckhand.events WHERE n = $1 AND last > $2 AND last <= $3", l.n, first, last); err != nil {
 				return err
 			}
 		}
 		if removed != int64(p.Rows) {
 			return errMeanwhile
 		}
-		_, err = c.exec("INSERT INTO deckhand.events (n, last, at, body) VALUES ($1, $2, $3, $4)", l.n, last, p.At, body)
+		_, err = c.Exec("INSERT INTO deckhand.events (n, last, at, body) VALUES ($1, $2, $3, $4)", l.n, last, p.At, body)
 		return err
 	})
 	if errors.Is(err, errMeanwhile) {

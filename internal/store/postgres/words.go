@@ -7,6 +7,7 @@ import (
 
 	"deckhand/internal/session"
 	"deckhand/internal/store/packed"
+	"deckhand/internal/store/postgres/pg"
 )
 
 // A word that more of an owner's sessions have than this is found sooner in the list itself.
@@ -18,7 +19,7 @@ const selectMatches = `SELECT s.row, s.owner = $2 AND NOT s.deleted FROM (SELECT
 	JOIN deckhand.sessions s ON s.n = w.n`
 
 // ownerGram is the number of an owner in the index of words.
-func ownerGram(owner string) int32 { return digest(owner) | -1<<31 }
+func ownerGram(owner string) int32 { return pg.Digest(owner) | -1<<31 }
 
 // grams are the groups of three bytes in a text, as positive numbers, each once.
 func grams(text string) (all []int32) {
@@ -55,13 +56,13 @@ func (db *DB) matches(ctx context.Context, q session.Query, search packed.Search
 		wanted = append(wanted, grams(part)...)
 	}
 	count := 0
-	err = db.read(ctx, func(c *conn) error {
+	err = db.base.View(ctx, func(c *pg.Conn) error {
 		rows, count = rows[:0], 0
-		return c.query(selectMatches, func(v []any) error {
-			if count++; !truth(v[1]) || !search.Wants(bytesOf(v[0])) {
+		return c.Query(selectMatches, func(v []any) error {
+			if count++; !pg.Truth(v[1]) || !search.Wants(pg.Bytes(v[0])) {
 				return nil
 			}
-			r, err := packed.ReadRow(bytesOf(v[0]))
+			r, err := packed.ReadRow(pg.Bytes(v[0]))
 			if err == nil && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
 				rows = append(rows, r)
 			}

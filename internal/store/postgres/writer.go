@@ -11,9 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"deckhand/internal/session"
+	"deckhand/internal/store/postgres/pg"
 )
 
 // A group is bounded so that its last caller waits a limited time and a failure does not undo
@@ -26,7 +25,7 @@ const (
 	// is on its way.
 	writers = 2
 	// groupTimeout is when a group is given up.
-	groupTimeout = statementTimeout + lockTimeout
+	groupTimeout = pg.StatementTimeout + pg.LockTimeout
 	// companyTime is how long a writer waits for company at most.
 	companyTime = time.Millisecond
 )
@@ -76,7 +75,7 @@ func (w *writer) append(ctx context.Context, a *appending) error {
 	j := &job{appending: a, done: make(chan error, 1)}
 	select {
 	case <-w.stop:
-		return ErrClosed
+		return pg.ErrClosed
 	default:
 	}
 	select {
@@ -84,7 +83,7 @@ func (w *writer) append(ctx context.Context, a *appending) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-w.stop:
-		return ErrClosed
+		return pg.ErrClosed
 	}
 	select {
 	case err := <-j.done:
@@ -97,7 +96,7 @@ func (w *writer) append(ctx context.Context, a *appending) error {
 		case err := <-j.done:
 			return err
 		default:
-			return ErrClosed // queued after the writers had looked for the last time
+			return pg.ErrClosed // queued after the writers had looked for the last time
 		}
 	}
 }
@@ -111,7 +110,7 @@ func (w *writer) close() {
 // line is a goroutine that stores groups, and its connection.
 type line struct {
 	*writer
-	c     *conn // nil if there is none
+	c     *pg.Conn // nil if there is none
 	group []*job
 	// later are appends to sessions that the group has one of already.
 	later []*job
@@ -185,11 +184,11 @@ func (l *line) store(group []*job) {
 	err := l.send(group)
 	switch {
 	case err == nil:
-	case unconnected(err):
+	case pg.Unconnected(err):
 		for _, j := range group {
 			j.err = err
 		}
-	case lost(err):
+	case pg.Lost(err):
 		l.resend(group, err)
 	case len(group) > 1:
 		// One of them may be at fault: alone, it harms only itself.
@@ -200,7 +199,7 @@ func (l *line) store(group []*job) {
 			}
 		}
 	default:
-		if again(err) {
+		if pg.Again(err) {
 			err = l.try(group)
 		}
 		if err != nil {
@@ -210,9 +209,9 @@ func (l *line) store(group []*job) {
 	for _, j := range group {
 		err := j.err
 		if errors.Is(err, session.ErrConflict) || errors.Is(err, errTell) || isBudget(err) {
-			err = refuse(err)
+			err = pg.Refuse(err)
 		}
-		j.done <- l.db.ended(err)
+		j.done <- l.db.base.Ended(err)
 	}
 }
 
@@ -223,15 +222,15 @@ func isBudget(err error) bool {
 
 // try sends a group again as long as others are in its way.
 func (l *line) try(group []*job) (err error) {
-	for range tries {
-		if err = l.send(group); !again(err) {
+	for range pg.Tries {
+		if err = l.send(group); !pg.Again(err) {
 			break
 		}
 	}
 	return err
 }
 
-// resend stores a group whose connection failed. Nobody knows whether it was stored, so each of
+// resend stores a group whose connection failed. It may have been stored, so each of
 // its batches that now meets a conflict is compared with what is stored in its place.
 func (l *line) resend(group []*job, failure error) {
 	if err := l.try(group); err != nil {
@@ -256,12 +255,12 @@ func (l *line) resend(group []*job, failure error) {
 func (l *line) stored(a *appending) (there bool, err error) {
 	ctx, stop := context.WithTimeout(context.Background(), groupTimeout)
 	defer stop()
-	err = l.db.read(ctx, func(c *conn) error {
+	err = l.db.base.View(ctx, func(c *pg.Conn) error {
 		n, _, found, err := l.db.findSession(c, a.batch.ID)
 		if err != nil || !found {
 			return err
 		}
-		_, err = c.one("SELECT body FROM deckhand.events WHERE n = $1 AND last = $2 AND at = $3", func(v []any) { there = bytes.Equal(bytesOf(v[0]), a.body) },
+		_, err = c.One("SELECT body FROM deckhand.events WHERE n = $1 AND last = $2 AND at = $3", func(v []any) { there = bytes.Equal(pg.Bytes(v[0]), a.body) },
 			n, a.batch.Row.Last, a.at)
 		return err
 	})
@@ -308,22 +307,22 @@ func (l *line) sendOnce(group []*job, byStep bool) error {
 	if err := l.db.lease.check(ctx); err != nil {
 		return err
 	}
-	if l.c != nil && (l.c.raw.IsClosed() || time.Since(l.c.born) > maxAge || time.Since(l.c.idle) > idleCheck && l.c.raw.CheckConn() != nil) {
+	if l.c != nil && l.c.Stale() {
 		l.drop()
 	}
 	if l.c == nil {
-		c, err := l.db.pool.connect(ctx)
+		c, err := l.db.base.Connect(ctx)
 		if err != nil {
 			return err
 		}
 		l.c = c
 	}
-	l.c.ctx = ctx
+	l.c.Use(ctx)
 	all := make([]*appending, len(group))
 	for i, j := range group {
 		all[i] = j.appending
 	}
-	var b pgconn.Batch
+	var b pg.Batch
 	if err := statements(&b, all, byStep); err != nil {
 		return err
 	}
@@ -334,8 +333,8 @@ func (l *line) sendOnce(group []*job, byStep bool) error {
 			steps++
 		}
 	}
-	err := l.c.last(&b, func(row []any) error {
-		i := int(number(row[0]))
+	err := l.c.Run(&b, func(row []any) error {
+		i := int(pg.Number(row[0]))
 		if i < 0 || i >= len(group) {
 			return fmt.Errorf("the database answered for batch %d of %d", i, len(group))
 		}
@@ -346,21 +345,23 @@ func (l *line) sendOnce(group []*job, byStep bool) error {
 		answered++
 		return nil
 	})
-	l.c.idle = time.Now()
+	l.c.Use(ctx)
 	if err == nil && answered+steps != len(group) {
 		err = fmt.Errorf("the database answered for %d of %d batches", answered, len(group))
 	}
 	if err == nil {
-		l.db.commits.Add(1)
+		l.db.base.Committed()
 	}
 	return err
 }
 
 // statements are those that store a group, in one transaction.
-func statements(to *pgconn.Batch, group []*appending, byStep bool) error {
+func statements(to *pg.Batch, group []*appending, byStep bool) error {
 	// A single batch without a charge is one statement: the function sets what it needs.
 	if len(group) > 1 || group[0].batch.Charge != (session.Charge{}) {
-		to.ExecParams(beginGroup, nil, nil, nil, nil)
+		if err := to.Add(pg.BeginGroup, false); err != nil {
+			return err
+		}
 	}
 	if err := moneyLocks(to, group); err != nil {
 		return err
@@ -374,7 +375,7 @@ func statements(to *pgconn.Batch, group []*appending, byStep bool) error {
 // drop ends the connection.
 func (l *line) drop() {
 	if l.c != nil {
-		l.db.pool.end(l.c)
+		l.db.base.End(l.c)
 		l.c = nil
 	}
 }

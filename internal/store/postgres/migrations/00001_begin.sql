@@ -29,7 +29,7 @@ CREATE INDEX sessions_by_attention ON deckhand.sessions (attention) WHERE attent
 -- Numbers are given away in blocks of this size, so that making an id asks nobody.
 CREATE SEQUENCE deckhand.session_numbers INCREMENT 1024;
 
--- Ids that somebody chose. Those that we make say where their session is.
+-- Ids chosen by clients. Generated ids contain the number of their session.
 CREATE TABLE deckhand.names (
 	id text COLLATE "C" PRIMARY KEY,
 	n  bigint NOT NULL

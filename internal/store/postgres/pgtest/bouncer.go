@@ -56,7 +56,7 @@ func (s *Server) Bounced(t testing.TB) (through func(address string) string) {
 	return through
 }
 
-// ready waits until somebody answers.
+// ready waits until PgBouncer accepts connections.
 func ready(t testing.TB, address string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)

@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"encoding/binary"
@@ -139,58 +139,62 @@ func decode(f pgconn.FieldDescription, b []byte) (any, error) {
 	return nil, fmt.Errorf("the column %s has the unexpected type %d", f.Name, f.DataTypeOID)
 }
 
-// micros is how a time is stored.
-func micros(t time.Time) int64 { return t.UnixMicro() }
+// Micros is how a time is stored.
+func Micros(t time.Time) int64 { return t.UnixMicro() }
 
-func moment(v any) time.Time { return time.UnixMicro(number(v)).UTC() }
+// Moment reverses Micros.
+func Moment(v any) time.Time { return time.UnixMicro(Number(v)).UTC() }
 
-func number(v any) int64 {
+// Number is the number of a column; 0 if it is NULL.
+func Number(v any) int64 {
 	n, _ := v.(int64)
 	return n
 }
 
-// text is the string of a column that may be NULL.
-func text(v any) string {
+// Text is the string of a column that may be NULL.
+func Text(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-func truth(v any) bool {
+// Truth is the value of a boolean column; false if it is NULL.
+func Truth(v any) bool {
 	b, _ := v.(bool)
 	return b
 }
 
-// bytesOf is a blob; nil and empty are the same.
-func bytesOf(v any) []byte {
+// Bytes is a blob; nil and empty are the same.
+func Bytes(v any) []byte {
 	b, _ := v.([]byte)
 	return b
 }
 
-// maybe is a time that is zero if it is NULL, and orNull the reverse.
-func maybe(v any) time.Time {
+// Maybe is a time that is zero if it is NULL, and OrNull the reverse.
+func Maybe(v any) time.Time {
 	if v == nil {
 		return time.Time{}
 	}
-	return moment(v)
+	return Moment(v)
 }
 
-func orNull(t time.Time) any {
+// OrNull is NULL for the zero time.
+func OrNull(t time.Time) any {
 	if t.IsZero() {
 		return nil
 	}
-	return micros(t)
+	return Micros(t)
 }
 
-// orNone is NULL for an empty text.
-func orNone(s string) any {
+// OrNone is NULL for an empty text.
+func OrNone(s string) any {
 	if s == "" {
 		return nil
 	}
 	return s
 }
 
-// blob is NULL for no bytes at all.
-func blob(b []byte) any {
+// Blob is NULL for no bytes at all.
+func Blob(b []byte) any {
 	if b == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -14,7 +14,7 @@ const (
 	// maxAge is how long a connection is used: another server behind the same name gets its share.
 	maxAge         = time.Hour
 	connectTimeout = 10 * time.Second
-	closeTimeout   = 2 * time.Second
+	CloseTimeout   = 2 * time.Second
 )
 
 // pool is a bounded number of connections. They are opened when needed, and the one used last
@@ -24,9 +24,9 @@ type pool struct {
 	turn   chan struct{}
 
 	mu   sync.Mutex
-	idle []*conn
+	idle []*Conn
 	done bool
-	// closing counts connections whose end somebody waits for.
+	// closing counts connections that are being closed.
 	closing sync.WaitGroup
 }
 
@@ -35,18 +35,18 @@ func newPool(config *pgconn.Config, n int) *pool {
 }
 
 // connect opens a connection.
-func (p *pool) connect(ctx context.Context) (*conn, error) {
+func (p *pool) connect(ctx context.Context) (*Conn, error) {
 	ctx, stop := context.WithTimeout(ctx, connectTimeout)
 	defer stop()
 	raw, err := pgconn.ConnectConfig(ctx, p.config)
 	if err != nil {
 		return nil, failed(err)
 	}
-	return &conn{raw: raw, born: time.Now(), fresh: map[string]bool{}}, nil
+	return &Conn{raw: raw, born: time.Now(), fresh: map[string]bool{}}, nil
 }
 
 // get lends a connection for as long as ctx lasts.
-func (p *pool) get(ctx context.Context) (*conn, error) {
+func (p *pool) get(ctx context.Context) (*Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -69,13 +69,13 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 }
 
 // pop takes an idle connection that works.
-func (p *pool) pop() (c *conn, done bool) {
+func (p *pool) pop() (c *Conn, done bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c == nil && len(p.idle) > 0 && !p.done {
 		last := len(p.idle) - 1
 		c, p.idle = p.idle[last], p.idle[:last]
-		if time.Since(c.idle) > idleCheck && c.raw.CheckConn() != nil || time.Since(c.born) > maxAge {
+		if c.Stale() {
 			p.end(c)
 			c = nil
 		}
@@ -84,7 +84,7 @@ func (p *pool) pop() (c *conn, done bool) {
 }
 
 // put takes a connection back.
-func (p *pool) put(c *conn) {
+func (p *pool) put(c *Conn) {
 	c.ctx, c.idle = nil, time.Now()
 	p.mu.Lock()
 	defer func() {
@@ -99,9 +99,9 @@ func (p *pool) put(c *conn) {
 }
 
 // end closes a connection, beside other work.
-func (p *pool) end(c *conn) {
+func (p *pool) end(c *Conn) {
 	p.closing.Go(func() {
-		ctx, stop := context.WithTimeout(context.Background(), closeTimeout)
+		ctx, stop := context.WithTimeout(context.Background(), CloseTimeout)
 		defer stop()
 		_ = c.raw.Close(ctx)
 		<-c.raw.CleanupDone()

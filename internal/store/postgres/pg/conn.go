@@ -1,0 +1,227 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Every statement ends after a while, whatever becomes of who asked for it, and none waits long
+// for a lock. They are set for each transaction: a connection may be another one the next time.
+const (
+	StatementTimeout = 30 * time.Second
+	LockTimeout      = 10 * time.Second
+)
+
+var (
+	// nested makes the database look up rows by index, in the order in which they are given: groups then lock sessions
+	// in the same order, whatever the planner thinks of the sizes of tables.
+	nested = ", set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true)"
+	limits = "set_config('statement_timeout', '" + millis(StatementTimeout) + "', true), set_config('lock_timeout', '" + millis(LockTimeout) + "', true)"
+	// durable is for what is written: what was answered must survive, also where others may lose what they wrote last.
+	durable = limits + ", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
+
+	beginRead  = "SELECT " + limits
+	BeginWrite = "SELECT " + durable
+	BeginGroup = BeginWrite + nested
+)
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// Conn is one connection. It is used by one goroutine at a time.
+type Conn struct {
+	raw  *pgconn.PgConn
+	ctx  context.Context // of the one who uses it
+	born time.Time
+	idle time.Time // since; zero if it was never used
+	gave bool      // rows, to who uses it
+	// inside is true in a transaction that was begun.
+	inside bool
+	// fresh are the queues that the transaction changed.
+	fresh map[string]bool
+}
+
+// binaryFormat asks for results in their binary form.
+var binaryFormat = []int16{1}
+
+// Exec runs a statement, and returns how many rows it changed.
+func (c *Conn) Exec(sql string, args ...any) (int64, error) {
+	p, err := encode(args)
+	if err != nil {
+		return 0, err
+	}
+	tag, err := c.raw.ExecParams(c.ctx, sql, p.values, p.oids, p.formats, nil).Close()
+	return tag.RowsAffected(), failed(err)
+}
+
+// Enough is returned by a row function to stop early.
+var Enough = io.EOF
+
+// Query calls each for every row. The slice is valid during the call only, and each must not use
+// the connection. Outside of a transaction the statement is one itself.
+func (c *Conn) Query(sql string, each func(row []any) error, args ...any) error {
+	p, err := encode(args)
+	if err != nil {
+		return err
+	}
+	taking := func(row []any) error {
+		c.gave = true
+		return each(row)
+	}
+	if c.inside {
+		return rowsOf(c.raw.ExecParams(c.ctx, sql, p.values, p.oids, p.formats, binaryFormat), taking)
+	}
+	var b Batch
+	b.raw.ExecParams(beginRead, nil, nil, nil, nil)
+	b.raw.ExecParams(sql, p.values, p.oids, p.formats, binaryFormat)
+	return c.Run(&b, taking)
+}
+
+// Batch is several statements that run in one round trip and one transaction.
+type Batch struct{ raw pgconn.Batch }
+
+// Add adds a statement. rows says whether its rows are to be read.
+func (b *Batch) Add(sql string, rows bool, args ...any) error {
+	p, err := encode(args)
+	if err != nil {
+		return err
+	}
+	var formats []int16
+	if rows {
+		formats = binaryFormat
+	}
+	b.raw.ExecParams(sql, p.values, p.oids, p.formats, formats)
+	return nil
+}
+
+// Run runs a batch and calls each for the rows that are to be read.
+func (c *Conn) Run(b *Batch, each func(row []any) error) error {
+	results := c.raw.ExecBatch(c.ctx, &b.raw)
+	var bad error
+	for results.NextResult() {
+		r := results.ResultReader()
+		if len(r.FieldDescriptions()) == 0 || r.FieldDescriptions()[0].Format == 0 { // not to be read
+			if _, err := r.Close(); err != nil {
+				bad = errors.Join(bad, failed(err))
+			}
+			continue
+		}
+		bad = errors.Join(bad, rowsOf(r, each))
+	}
+	if err := results.Close(); err != nil {
+		return failed(err)
+	}
+	return bad
+}
+
+// rowsOf reads all rows of a result.
+func rowsOf(r *pgconn.ResultReader, each func(row []any) error) error {
+	var bad error
+	var row []any
+	for bad == nil && r.NextRow() {
+		row = row[:0]
+		for i, b := range r.Values() {
+			v, err := decode(r.FieldDescriptions()[i], b)
+			if err != nil {
+				bad = err
+			}
+			row = append(row, v)
+		}
+		if bad == nil {
+			bad = each(row)
+		}
+	}
+	if _, err := r.Close(); err != nil {
+		return failed(err)
+	}
+	if bad == Enough {
+		return nil
+	}
+	return bad
+}
+
+// One reads a single row into a function and says whether there was one.
+func (c *Conn) One(sql string, get func(row []any), args ...any) (found bool, err error) {
+	err = c.Query(sql, func(row []any) error {
+		get(row)
+		found = true
+		return Enough
+	}, args...)
+	return found, err
+}
+
+// Script runs several statements without parameters.
+func (c *Conn) Script(sql string) error {
+	_, err := c.raw.Exec(c.ctx, sql).ReadAll()
+	return failed(err)
+}
+
+// begin starts a transaction with a script.
+func (c *Conn) begin(script string) error {
+	clear(c.fresh)
+	if err := c.Script(script); err != nil {
+		return err
+	}
+	c.inside = true
+	return nil
+}
+
+// commit makes it durable.
+func (c *Conn) commit() error {
+	c.inside = false
+	results, err := c.raw.Exec(c.ctx, "COMMIT").ReadAll()
+	if err == nil && (len(results) != 1 || results[0].CommandTag.String() != "COMMIT") {
+		err = errors.New("the transaction was undone, because a statement in it had failed")
+	}
+	return failed(err)
+}
+
+// rollback undoes it.
+func (c *Conn) rollback() {
+	c.inside = false
+	if c.raw.IsClosed() {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(c.ctx), CloseTimeout)
+	defer stop()
+	if _, err := c.raw.Exec(ctx, "ROLLBACK").ReadAll(); err != nil {
+		_ = c.raw.Close(ctx)
+	}
+}
+
+// Lock keeps others from what goes by the same name until the transaction ends.
+func (c *Conn) Lock(kind int32, name string) error {
+	_, err := c.Exec("SELECT pg_advisory_xact_lock($1::int, $2::int)", int64(kind), int64(Digest(name)))
+	return err
+}
+
+// Digest is the number of a name in locks and in the search index. Names with the same number
+// only wait for each other.
+func Digest(name string) int32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return int32(h.Sum32())
+}
+
+// Stale reports whether a connection that was idle should be replaced.
+func (c *Conn) Stale() bool {
+	return c.raw.IsClosed() || time.Since(c.born) > maxAge || time.Since(c.idle) > idleCheck && c.ping() != nil
+}
+
+// ping asks the server, so that a connection that broke while it was idle is noticed.
+func (c *Conn) ping() error {
+	ctx, stop := context.WithTimeout(context.Background(), CloseTimeout)
+	defer stop()
+	return c.raw.Ping(ctx)
+}
+
+// Use sets the context of the next statements of a connection outside of the pool.
+func (c *Conn) Use(ctx context.Context) { c.ctx, c.idle = ctx, time.Now() }
+
+// MarkDue records that the transaction makes items of a queue due.
+func (c *Conn) MarkDue(queue string) { c.fresh[queue] = true }
