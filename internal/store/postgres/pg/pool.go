@@ -68,19 +68,20 @@ func (p *pool) get(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-// pop takes an idle connection that works.
+// pop takes an idle connection that works; nil if there is none.
 func (p *pool) pop() (c *Conn, done bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c == nil && len(p.idle) > 0 && !p.done {
-		last := len(p.idle) - 1
-		c, p.idle = p.idle[last], p.idle[:last]
-		if c.Stale() {
-			p.end(c)
-			c = nil
+	for {
+		p.mu.Lock()
+		c, done = nil, p.done
+		if last := len(p.idle) - 1; last >= 0 && !done {
+			c, p.idle = p.idle[last], p.idle[:last]
 		}
+		p.mu.Unlock()
+		if c == nil || !c.Stale() {
+			return c, done
+		}
+		p.end(c)
 	}
-	return c, p.done
 }
 
 // put takes a connection back.
