@@ -47,7 +47,7 @@ func part(id, name, status, problem, detail string) api.HealthPart {
 
 // parts looks at everything.
 func (b *Board) parts(ctx context.Context, now time.Time, h api.ServerHealth) []api.HealthPart {
-	out := []api.HealthPart{b.database(ctx), b.sandbox(ctx)}
+	out := append([]api.HealthPart{b.database(ctx)}, b.sandbox(ctx)...)
 	out = append(out, b.models()...)
 	out = append(out, b.git()...)
 	out = append(out, b.notifications(now), b.single(ctx, now))
@@ -70,18 +70,41 @@ func (b *Board) database(ctx context.Context) api.HealthPart {
 // pingTime is how long a container engine may take to answer.
 const pingTime = 2 * time.Second
 
-func (b *Board) sandbox(ctx context.Context) api.HealthPart {
+// sandbox returns a part for the driver, or one for each of its container engines if there are several.
+func (b *Board) sandbox(ctx context.Context) []api.HealthPart {
 	if b.NoSandbox {
-		return part("sandbox", "", Failed, "no_sandbox", "")
+		return []api.HealthPart{part("sandbox", "", Failed, "no_sandbox", "")}
 	}
-	if p, ok := b.Keeper.Driver.(sandbox.Pinger); ok {
-		ctx, cancel := context.WithTimeout(ctx, pingTime)
-		defer cancel()
-		if err := p.Ping(ctx); err != nil {
-			return part("sandbox", b.Keeper.Name, Failed, "engine_unreachable", err.Error())
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	if l, ok := b.Keeper.Driver.(sandbox.EngineLister); ok {
+		if engines := l.Engines(ctx); len(engines) > 1 {
+			return engineParts(engines)
 		}
 	}
-	return part("sandbox", b.Keeper.Name, OK, "", "")
+	if p, ok := b.Keeper.Driver.(sandbox.Pinger); ok {
+		if err := p.Ping(ctx); err != nil {
+			return []api.HealthPart{part("sandbox", b.Keeper.Name, Failed, "engine_unreachable", err.Error())}
+		}
+	}
+	return []api.HealthPart{part("sandbox", b.Keeper.Name, OK, "", "")}
+}
+
+// engineParts describes the engines. One that does not respond is a warning as long as another one works.
+func engineParts(engines []sandbox.Engine) []api.HealthPart {
+	status := Failed
+	for _, e := range engines {
+		if e.Error == "" {
+			status = Warning
+		}
+	}
+	out := make([]api.HealthPart, len(engines))
+	for i, e := range engines {
+		if out[i] = part("sandbox", e.Address, OK, "", ""); e.Error != "" {
+			out[i] = part("sandbox", e.Address, status, "engine_unreachable", e.Error)
+		}
+	}
+	return out
 }
 
 // modelProblems are the problems of model calls, by the class of the error.

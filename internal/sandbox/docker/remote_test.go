@@ -143,9 +143,6 @@ func TestEngineOverTLS(t *testing.T) {
 	plain, a := forward(t), newAuthority(t)
 	host := a.encrypted(plain)
 	works(t, host, map[string]string{"DOCKER_CERT_PATH": a.folder()})
-	t.Run("certificates of one engine", func(t *testing.T) {
-		works(t, host+"?certs="+a.folder(), map[string]string{"DOCKER_CERT_PATH": newAuthority(t).folder()})
-	})
 
 	// Engines and clients with certificates of another authority are refused, also without DOCKER_TLS_VERIFY.
 	t.Setenv("DOCKER_CERT_PATH", newAuthority(t).folder())
@@ -157,6 +154,12 @@ func TestEngineOverTLS(t *testing.T) {
 	if err := d.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("with another authority: %v", err)
 	}
+}
+
+// The certificates in an address are used instead of those in the environment.
+func TestEngineWithOwnCertificates(t *testing.T) {
+	plain, a := forward(t), newAuthority(t)
+	works(t, a.encrypted(plain)+"?certs="+a.folder(), map[string]string{"DOCKER_CERT_PATH": newAuthority(t).folder()})
 }
 
 func TestEngineOverSSH(t *testing.T) {
