@@ -21,21 +21,21 @@ const (
 
 // Problems are the codes of problems, each with what is wrong and what to do. The web page has its own texts.
 var Problems = map[string]string{
-	"database_failing":   "The database cannot be read or written. Check the disk and the server log; run deckhand doctor on the server.",
+	"database_failing":   "The database cannot be read or written. Check the disk and the server log, and run deckhand doctor on the server.",
 	"database_read_only": "The database is read-only, so nothing can be changed. Mount its disk writable and restart the server.",
 	"no_sandbox":         "Agents cannot run commands, because no sandbox driver works here. Run deckhand doctor on the server.",
 	"engine_unreachable": "The container engine does not respond. Start it, or correct --docker-host, and check that the server's user may use its socket.",
 	"model_auth":         "The provider refused the key of a user. The user must correct it in Settings, Models.",
-	"model_credit":       "The account at the provider has no credit left. Add credit, or choose another model.",
-	"model_rate":         "The provider limits the number of requests. Calls are repeated; if it persists, ask for a higher limit.",
+	"model_credit":       "The provider account has no credit left. Add credit, or choose another model.",
+	"model_rate":         "The provider is rate limiting requests. Calls are retried; if this continues, ask the provider for a higher limit.",
 	"model_network":      "The provider cannot be reached. Check the network of the server, and the base URL of the model.",
 	"model_failing":      "The last call to this provider failed. Check the status page of the provider.",
 	"git_unreachable":    "The git host cannot be reached. Check the network of the server; hosts in a private network need --allow-private.",
 	"git_failing":        "The git host responds with server errors. Check its status page.",
 	"notify_failing":     "Most deliveries of the last hour failed. Look at the deliveries in Settings, Notifications, and check --smtp-url.",
-	"sign_on_failing":    "The identity provider does not respond correctly, so nobody can log in with it. Check --oidc-issuer and the provider.",
+	"sign_on_failing":    "The identity provider does not respond correctly, so users cannot log in with it. Check --oidc-issuer and the provider.",
 	"disk_low":           "Less than 10% of the disk is free. Delete conversations, or enlarge the disk.",
-	"disk_full":          "Less than 2% of the disk is free, and agents cannot write. Delete conversations, or enlarge the disk.",
+	"disk_full":          "Less than 2% of the disk is free. When it is full, agents cannot write. Delete conversations, or enlarge the disk.",
 	"backup_none":        "No backup is recorded. Make one, and have the backup script touch the file last-backup in the data directory.",
 	"backup_old":         "The last backup is more than 7 days old. Check the backup script.",
 }
