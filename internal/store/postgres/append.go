@@ -92,7 +92,7 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 }
 
 // AppendAll stores the batches of a new session in one transaction: after a crash
-// all of them are there or none. ErrConflict if the session exists.
+// either all of them are stored or none. ErrConflict if the session exists.
 func (db *DB) AppendAll(ctx context.Context, batches []session.Batch) error {
 	var all []*appending
 	last := int64(0)
@@ -118,7 +118,7 @@ func (db *DB) AppendAll(ctx context.Context, batches []session.Batch) error {
 }
 
 // errTell refuses an append with news for webhooks, which needs a transaction with several statements.
-var errTell = errors.New("there are webhooks to be told")
+var errTell = errors.New("the batch has news for webhooks")
 
 // appendAndTell is an append in a transaction, with its news for webhooks.
 func (db *DB) appendAndTell(c *pg.Conn, a *appending) error {
@@ -167,11 +167,11 @@ func (a *appending) outcome(row []any) error {
 		if err := a.batch.Charge.Over(session.Money(pg.Number(row[2])), session.Money(pg.Number(row[3]))); err != nil {
 			return err
 		}
-		return session.ErrConflict // cannot be
+		return session.ErrConflict // cannot happen
 	case codeTell:
 		return errTell
 	default:
-		return fmt.Errorf("the database answered %d", code)
+		return fmt.Errorf("append_1 returned the unknown code %d", code)
 	}
 }
 
@@ -289,7 +289,7 @@ const lockSQL = "SELECT pg_advisory_xact_lock($1::int, k) FROM unnest($2::int[])
 
 // moneyLocks adds the statement that locks the money of a group's owners, if it is about any. All
 // groups take these locks first, in the same order, and then sessions in the order of their ids:
-// so none waits for another that waits for it.
+// so groups cannot deadlock.
 func moneyLocks(to *pg.Batch, group []*appending) error {
 	var owners []int32
 	for _, a := range group {
@@ -307,7 +307,7 @@ func moneyLocks(to *pg.Batch, group []*appending) error {
 // byID is the order in which sessions are locked.
 func byID(a, b *appending) int { return cmp.Compare(a.batch.ID, b.batch.ID) }
 
-// What a session needs of us, for finding those that do.
+// Values of the column attention: what a session needs from the server.
 const (
 	nothing int64 = iota
 	wanting
@@ -315,7 +315,7 @@ const (
 	waking // the rules know of none: what starts wants a loop
 )
 
-// attention is nothing only for what is stopped, so that what is not is found by it.
+// attention returns the value for a row. Only stopped sessions have the value nothing.
 func attention(r session.Row) int64 {
 	switch {
 	case r.Wants:

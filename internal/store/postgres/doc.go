@@ -1,17 +1,15 @@
-// Package postgres keeps everything in a PostgreSQL database: session.Log,
+// Package postgres implements the stores with a PostgreSQL database: session.Log,
 // session.Index and session.Ledger, the durable queue, and the small stores for
-// users, keys, settings, sealed data keys and answers. Its tables are in a schema
-// of their own, "deckhand".
+// users, keys, settings, sealed data keys and answers. Its tables are in the schema
+// "deckhand".
 //
-// Appends of all sessions that are waiting travel together: one statement calls a
-// function of the database for each of them, which stores the batch or says why
-// not. That is one round trip and one commit for the group, and a refusal undoes
-// nothing, so there are no savepoints. Everything else is a short transaction of
-// its own.
+// Queued appends of all sessions are sent as a group, in one round trip and one
+// transaction: plain steps in one statement, the others by a database function. A
+// refused batch is a result, not an error, so the rest of the group is stored and
+// no savepoints are needed. All other changes are short transactions of their own.
 //
-// Any number of processes may use the same database. What they must not do at the
-// same time is decided by locks that end with the transaction. Nothing is kept in
-// a connection between transactions: no settings, no prepared statements, no
-// locks. A pooler that gives each transaction another connection may therefore
-// stand in between.
+// One server at a time uses a database, which a lease ensures. Other commands may
+// use it at the same time. Locks end with their transaction, and connections have
+// no state between transactions (settings, prepared statements), so the connection
+// may go through a pooler in transaction mode.
 package postgres

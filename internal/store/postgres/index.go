@@ -34,8 +34,8 @@ const most = 512
 const (
 	selectRows = "SELECT row FROM deckhand.sessions WHERE owner = $1 AND NOT deleted ORDER BY created_at DESC, id DESC LIMIT $2"
 	selectMore = "SELECT row FROM deckhand.sessions WHERE owner = $1 AND NOT deleted AND (created_at, id) < ($3, $4) ORDER BY created_at DESC, id DESC LIMIT $2"
-	// Of all that users have, few are at work at a time, so they are found by that
-	// and put in order by us.
+	// Few sessions are active at a time, so they are found by attention and sorted
+	// in memory.
 	selectAwake = "SELECT row FROM deckhand.sessions WHERE attention > 0 AND owner = $1 AND NOT deleted"
 )
 
@@ -131,8 +131,8 @@ const (
 	selectIdle    = "SELECT id FROM deckhand.sessions WHERE attention = 2 AND updated_at < $1 ORDER BY updated_at, id LIMIT $2"
 )
 
-// Wanting implements session.Index. They are read before the first is given away: there are few,
-// and who takes its time must not hold a connection.
+// Wanting implements session.Index. All are read before the first is yielded: there are few, and a slow
+// consumer must not hold a connection.
 func (db *DB) Wanting(ctx context.Context, held []string) iter.Seq2[session.Waiting, error] {
 	return func(yield func(session.Waiting, error) bool) {
 		var found []session.Waiting

@@ -37,7 +37,7 @@ func migrate(c *pg.Conn, readonly bool) error {
 	case v == schema:
 		return nil
 	case readonly:
-		return errors.New("the database is read-only, and its schema must be brought up to date first")
+		return errors.New("the database is read-only and its schema is out of date: make the database writable and start the server once")
 	}
 	// Another process may take its time with large tables.
 	err = c.Transaction("BEGIN; SET LOCAL lock_timeout = '5min'; SET LOCAL statement_timeout = 0", func() error { return climb(c) })

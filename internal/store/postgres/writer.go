@@ -24,7 +24,7 @@ const (
 	// writers is how many groups are under way at most. While one waits for the disk, another
 	// is on its way.
 	writers = 2
-	// groupTimeout is when a group is given up.
+	// groupTimeout is how long a group may take.
 	groupTimeout = pg.StatementTimeout + pg.LockTimeout
 	// companyTime is how long a writer waits for company at most.
 	companyTime = time.Millisecond
@@ -89,7 +89,7 @@ func (w *writer) append(ctx context.Context, a *appending) error {
 	case err := <-j.done:
 		return err
 	case <-ctx.Done():
-		j.taken.Swap(true) // if it is not begun yet, it never will be
+		j.taken.Swap(true) // keeps the writer from starting it
 		return ctx.Err()
 	case <-w.ended:
 		select {
@@ -138,7 +138,7 @@ func (l *line) loop() {
 	}
 }
 
-// company lets those go first who are about to ask: a commit costs as much as many appends.
+// company waits a moment for more appends to be queued: a commit costs as much as many appends.
 func (l *line) company() {
 	begin := time.Now()
 	for had := -1; had < len(l.queue) && time.Since(begin) < companyTime; {
@@ -220,7 +220,7 @@ func isBudget(err error) bool {
 	return errors.As(err, &over)
 }
 
-// try sends a group again as long as others are in its way.
+// try sends a group, and sends it again if it conflicts with other transactions.
 func (l *line) try(group []*job) (err error) {
 	for range pg.Tries {
 		if err = l.send(group); !pg.Again(err) {
@@ -300,7 +300,7 @@ func (l *line) send(group []*job) error {
 }
 
 // sendOnce stores a group in one round trip. An error means that nothing of it was stored, or that
-// the connection failed; refusals are the business of their batches and no error.
+// the connection failed; a refused batch is not an error of the group.
 func (l *line) sendOnce(group []*job, byStep bool) error {
 	ctx, stop := context.WithTimeout(context.Background(), groupTimeout)
 	defer stop()
@@ -336,7 +336,7 @@ func (l *line) sendOnce(group []*job, byStep bool) error {
 	err := l.c.Run(&b, func(row []any) error {
 		i := int(pg.Number(row[0]))
 		if i < 0 || i >= len(group) {
-			return fmt.Errorf("the database answered for batch %d of %d", i, len(group))
+			return fmt.Errorf("the database returned a result for batch %d of %d", i, len(group))
 		}
 		if group[i].err == errElsewhere {
 			steps--
@@ -347,7 +347,7 @@ func (l *line) sendOnce(group []*job, byStep bool) error {
 	})
 	l.c.Use(ctx)
 	if err == nil && answered+steps != len(group) {
-		err = fmt.Errorf("the database answered for %d of %d batches", answered, len(group))
+		err = fmt.Errorf("the database returned results for %d of %d batches", answered, len(group))
 	}
 	if err == nil {
 		l.db.base.Committed()

@@ -23,10 +23,10 @@ ALTER TABLE deckhand.sessions ALTER COLUMN row SET STORAGE MAIN;
 -- Lists are newest first, ties by id.
 CREATE INDEX sessions_by_owner ON deckhand.sessions (owner, created_at, id) WHERE NOT deleted;
 
--- The few that are not stopped.
+-- Sessions that are not stopped: there are few.
 CREATE INDEX sessions_by_attention ON deckhand.sessions (attention) WHERE attention > 0;
 
--- Numbers are given away in blocks of this size, so that making an id asks nobody.
+-- Numbers are given away in blocks of this size, so that ids are made without a query.
 CREATE SEQUENCE deckhand.session_numbers INCREMENT 1024;
 
 -- Ids chosen by clients. Generated ids contain the number of their session.
@@ -37,7 +37,7 @@ CREATE TABLE deckhand.names (
 
 -- A row is the events of one append; last is the number of the last of them. The
 -- parts are by session, so that reading a log looks into one of them, and so many
--- that none gets too large to be vacuumed or rebuilt in a break.
+-- that none gets too large to be vacuumed or rebuilt in minutes.
 CREATE TABLE deckhand.events (
 	n    bigint NOT NULL,
 	last bigint NOT NULL,
@@ -108,7 +108,7 @@ CREATE TABLE deckhand.keys (
 	expires_at bigint,
 	revoked_at bigint,
 	hash       bytea   NOT NULL UNIQUE,
-	sign_on    boolean NOT NULL -- it is behind a browser login, and nobody holds it
+	sign_on    boolean NOT NULL -- it stands for the browser logins of a user
 );
 
 -- Which user a person of an identity provider is.
@@ -307,7 +307,7 @@ CREATE TABLE deckhand.server_lease (
 
 -- append_1 stores one batch of a session, or says why not, and then has changed
 -- nothing. p_n is the number that the id says, if p_ours, or one that is free, or 0.
--- p_words are NULL if they are as they were. Whoever calls it with a charge holds the lock of
+-- p_words are NULL if they are as they were. With a charge, the caller must hold the lock of
 -- the owner's money.
 CREATE FUNCTION deckhand.append_1(
 	p_id text, p_ours boolean, p_n bigint, p_after bigint, p_last bigint, p_at bigint, p_body bytea, p_drops boolean,

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Every statement ends after a while, whatever becomes of who asked for it, and none waits long
-// for a lock. They are set for each transaction: a connection may be another one the next time.
+// Time limits of statements, also of those whose caller has gone, and of waiting for locks. They are
+// set for each transaction, because a pooler may use another connection for the next one.
 const (
 	StatementTimeout = 30 * time.Second
 	LockTimeout      = 10 * time.Second
@@ -23,7 +23,7 @@ var (
 	// in the same order, whatever the planner thinks of the sizes of tables.
 	nested = ", set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true)"
 	limits = "set_config('statement_timeout', '" + millis(StatementTimeout) + "', true), set_config('lock_timeout', '" + millis(LockTimeout) + "', true)"
-	// durable is for what is written: what was answered must survive, also where others may lose what they wrote last.
+	// durable is for writes: they must survive a crash even if synchronous_commit is off for the database.
 	durable = limits + ", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
 
 	beginRead  = "SELECT " + limits
@@ -36,10 +36,10 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 // Conn is one connection. It is used by one goroutine at a time.
 type Conn struct {
 	raw  *pgconn.PgConn
-	ctx  context.Context // of the one who uses it
+	ctx  context.Context // of the current user
 	born time.Time
 	idle time.Time // since; zero if it was never used
-	gave bool      // rows, to who uses it
+	gave bool      // whether rows were passed to the caller
 	// inside is true in a transaction that was begun.
 	inside bool
 	// fresh are the queues that the transaction changed.
@@ -171,17 +171,17 @@ func (c *Conn) begin(script string) error {
 	return nil
 }
 
-// commit makes it durable.
+// commit commits the transaction.
 func (c *Conn) commit() error {
 	c.inside = false
 	results, err := c.raw.Exec(c.ctx, "COMMIT").ReadAll()
 	if err == nil && (len(results) != 1 || results[0].CommandTag.String() != "COMMIT") {
-		err = errors.New("the transaction was undone, because a statement in it had failed")
+		err = errors.New("the transaction was rolled back because a statement in it failed")
 	}
 	return failed(err)
 }
 
-// rollback undoes it.
+// rollback rolls the transaction back. If that fails, the connection is closed.
 func (c *Conn) rollback() {
 	c.inside = false
 	if c.raw.IsClosed() {
@@ -194,7 +194,7 @@ func (c *Conn) rollback() {
 	}
 }
 
-// Lock keeps others from what goes by the same name until the transaction ends.
+// Lock takes the advisory lock with this name until the transaction ends.
 func (c *Conn) Lock(kind int32, name string) error {
 	_, err := c.Exec("SELECT pg_advisory_xact_lock($1::int, $2::int)", int64(kind), int64(Digest(name)))
 	return err

@@ -9,8 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// What can go wrong with the database, for errors.Is. The texts are for the
-// operator, who can do something about it.
+// Errors of the database, for errors.Is.
 var (
 	ErrDown     = error(unavailable("the database cannot be reached; the operator can find the reason in the server log"))
 	ErrFull     = error(unwritten("the database's disk is full: nothing can be stored until space is freed"))
@@ -20,21 +19,20 @@ var (
 	ErrClosed   = errors.New("the database is closed")
 )
 
-// unwritten is trouble that clients are told of in these words, for it is
-// neither their fault nor a secret.
+// unwritten is an error whose text is sent to clients: the database cannot store anything.
 type unwritten string
 
 func (u unwritten) Error() string { return string(u) }
 
-// Unwritable is how the door recognises it.
+// Unwritable is the method by which the API recognises the error.
 func (u unwritten) Unwritable() string { return string(u) }
 
-// unavailable is trouble that clients are told of in these words, and that is likely to pass.
+// unavailable is an error whose text is sent to clients and that is probably temporary.
 type unavailable string
 
 func (u unavailable) Error() string { return string(u) }
 
-// Unavailable is how the door recognises it.
+// Unavailable is the method by which the API recognises the error.
 func (u unavailable) Unavailable() string { return string(u) }
 
 // refusal is a write's own decision not to write.
@@ -45,7 +43,7 @@ func Refuse(err error) error { return refusal{err} }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// State is the five letters by which PostgreSQL names an error; empty for other errors.
+// State returns the SQLSTATE of a PostgreSQL error; empty for other errors.
 func State(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -54,7 +52,7 @@ func State(err error) string {
 	return ""
 }
 
-// explain puts our name to what the database or the way to it reports.
+// explain wraps an error of the database or the connection in one of the errors above.
 func explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -73,12 +71,12 @@ func explain(err error) error {
 	return err
 }
 
-// away says that the server ends, starts, or takes no more connections.
+// away reports whether the SQLSTATE means that the server is stopping, starting or out of resources.
 func away(state string) bool {
 	return strings.HasPrefix(state, "57P") || strings.HasPrefix(state, "53") || strings.HasPrefix(state, "08")
 }
 
-// failure is an error of the database or of the way to it, not of who uses it.
+// failure is an error of the database or the connection, not of the caller.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
@@ -100,7 +98,7 @@ func Lost(err error) bool {
 	return errors.As(err, &f)
 }
 
-// Again says that a transaction may succeed the next time: it met another one.
+// Again reports whether a transaction conflicted with another one and can be retried.
 func Again(err error) bool {
 	switch State(err) {
 	case "40001", "40P01", "23505": // serialization, deadlock, unique
@@ -109,12 +107,12 @@ func Again(err error) bool {
 	return false
 }
 
-// ofDatabase tells trouble of the database from that of a single write.
+// ofDatabase reports whether an error concerns the whole database and not a single write.
 func ofDatabase(err error) bool {
 	return errors.Is(err, ErrDown) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) || errors.Is(err, ErrBusy)
 }
 
-// Unconnected says that there was no connection, so that nothing was sent.
+// Unconnected reports whether there was no connection, so that nothing was sent.
 func Unconnected(err error) bool {
 	var e *pgconn.ConnectError
 	return errors.As(err, &e)

@@ -61,8 +61,8 @@ func New(t testing.TB) string {
 	return Shared(t).Database(t)
 }
 
-// Shared is the server that the tests of a process share. It is durable in nothing but name: it
-// does not wait for the disk. Where PostgreSQL is not installed, the test is skipped; under
+// Shared returns the server that the tests of a process share. It runs with fsync=off, so its data does
+// not survive a crash of the machine. Where PostgreSQL is not installed, the test is skipped; under
 // CI=true it fails.
 func Shared(t testing.TB) *Server {
 	t.Helper()
