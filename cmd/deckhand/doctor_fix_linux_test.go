@@ -68,7 +68,7 @@ func TestDoctorSaysTheFix(t *testing.T) {
 			says: "FAIL  database opens .*", fix: "restore a backup.*sqlite3 .*\\.recover"},
 		"wrong master key": {dir: with(func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "master.key"), []byte("MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\n"), 0o600)
-		}), says: "FAIL  master key .*", fix: "put back the master.key"},
+		}), says: "FAIL  master key .*", fix: "restore the master.key"},
 		"master key readable by others": {dir: with(func(dir string) error { return os.Chmod(filepath.Join(dir, "master.key"), 0o644) }), says: "FAIL  master key .*", fix: "chmod 600 .*master.key"},
 		"clock": {dir: with(func(dir string) error {
 			later := time.Now().Add(24 * time.Hour)

@@ -284,7 +284,7 @@ func dial(args []string) error {
 	defer conn.Close()
 	// The engine starts this program in a container, where only the first process is the runner.
 	if os.Getppid() == 0 && peerOf(conn) != 1 {
-		return errors.New("what listens on the socket is not the runner")
+		return errors.New("the process that listens on the socket is not the runner")
 	}
 	go spawn.Reserve()
 	// Either end closing ends the other: a half-open connection is useless.

@@ -17,7 +17,7 @@ type DataFlags struct {
 	DatabaseURLFile string `name:"database-url-file" env:"DECKHAND_DATABASE_URL_FILE" placeholder:"FILE" help:"File with the database URL, for a URL with a password."`
 }
 
-// Database is where the data is: a file, or the address of a server.
+// Database is the location of the database: a file, or the address of a database server.
 type Database struct {
 	// Path is the file, and Address that of a server, which may have a password. One is empty.
 	Path, Address string
@@ -33,7 +33,7 @@ func (d Database) String() string {
 	return redacted(d.Address)
 }
 
-// Missing reports whether the database is a file that does not exist. A server tells by itself.
+// Missing reports whether the database is a file that does not exist. It is false for a database server.
 func (d Database) Missing() bool {
 	if d.Address != "" {
 		return false
@@ -83,7 +83,7 @@ func (c DataFlags) Database() (Database, error) {
 	if flag == "--database-url-file" || strings.ContainsAny(scheme, "@/ ") { // it may be anything
 		return Database{}, fmt.Errorf("%s: use sqlite:PATH or postgres://USER@HOST/DATABASE", flag)
 	}
-	return Database{}, fmt.Errorf("%s: %s: is not supported; use sqlite:PATH or postgres://USER@HOST/DATABASE", flag, scheme)
+	return Database{}, fmt.Errorf("%s: %s is not supported; use sqlite:PATH or postgres://USER@HOST/DATABASE", flag, scheme)
 }
 
 // redacted is a URL without its password, which may also be among its options.

@@ -53,7 +53,7 @@ func InUse(dir string) bool {
 	return false
 }
 
-// Name is the name that a server has as long as it has the directory. It is made the first time.
+// Name returns the name of the server with this data directory. The first call creates it.
 func Name(dir string) (string, error) {
 	file := filepath.Join(dir, "server.name")
 	known, err := os.ReadFile(file)

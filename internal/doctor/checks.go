@@ -90,7 +90,7 @@ func space(dir string) error {
 	}
 	const fix = "free some space (df -h %s), or choose a --data-dir on another disk"
 	if free := int64(disk.Bavail) * int64(disk.Bsize); free < minBytes {
-		return fixed(fmt.Errorf("only %d MiB of disk space left, 100 are needed", free>>20), fix, dir)
+		return fixed(fmt.Errorf("only %d MiB of disk space left; at least 100 MiB are needed", free>>20), fix, dir)
 	}
 	if disk.Files > 0 && disk.Ffree < minInodes {
 		return fixed(fmt.Errorf("only %d inodes left on the disk", disk.Ffree), "delete files that are not needed (df -i %s), or choose a --data-dir on another disk", dir)
@@ -105,9 +105,9 @@ func Address(addr, dataDir string) error {
 	case err == nil:
 		return l.Close()
 	case errors.Is(err, syscall.EADDRINUSE) && control.Running(dataDir):
-		return nil // it is ours
+		return nil // the server of this data directory
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fixed(errors.New("in use by another program"), "find it with: ss -ltnp 'sport = :%s'; stop it, or choose another --addr", port(addr))
+		return fixed(errors.New("in use by another program"), "find the program with: ss -ltnp 'sport = :%s'; stop it, or choose another --addr", port(addr))
 	case errors.Is(err, syscall.EACCES):
 		return fixed(err, "ports below 1024 need root: choose another --addr behind a reverse proxy, or add AmbientCapabilities=CAP_NET_BIND_SERVICE to the systemd unit")
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
@@ -212,9 +212,9 @@ func masterFix(err error, dataDir string) string {
 	case err == nil:
 		return ""
 	case os.Getenv("DECKHAND_MASTER_KEY") != "":
-		return "set DECKHAND_MASTER_KEY to the key with which this database was used: 32 bytes as base64 or hex"
+		return "set DECKHAND_MASTER_KEY to the key that this database was encrypted with: 32 bytes as base64 or hex"
 	case strings.Contains(err.Error(), "readable by others"), strings.Contains(err.Error(), "chmod"), strings.Contains(err.Error(), "can read"):
 		return "chmod 600 " + path
 	}
-	return "put back the master.key that belongs to this database (it is stored apart from backups of the database), or set DECKHAND_MASTER_KEY; without it, stored secrets must be entered again"
+	return "restore the master.key that belongs to this database (it should be backed up separately), or set DECKHAND_MASTER_KEY; without it, stored secrets must be entered again"
 }

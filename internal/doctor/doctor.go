@@ -1,5 +1,5 @@
 // Package doctor checks whether a server can run on this machine, and whether the
-// log of a conversation is whole. It says what to do about what is wrong.
+// log of a conversation is intact. It reports problems with their fixes.
 package doctor
 
 import (
@@ -52,7 +52,7 @@ func (r *Report) Check(what, detail string, err error) {
 	r.fix(fix)
 }
 
-// Warn tells of something that works less well than it could.
+// Warn writes a finding that is not a failure.
 func (r *Report) Warn(what, detail, fix string) {
 	fmt.Fprintf(r.Out, "warn  %-16s %s\n", what, detail)
 	r.fix(fix)
@@ -94,8 +94,7 @@ func (r *Report) Model(found api.ModelReport) {
 	}
 }
 
-// Sandbox asks the sandbox driver what it thinks of this machine. The config is
-// made for a folder of its own.
+// Sandbox runs the checks of the sandbox driver, with a config for a temporary folder.
 func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Config) {
 	dir, err := os.MkdirTemp("", "deckhand-doctor-")
 	if err != nil {

@@ -36,7 +36,7 @@ func (e Engine) Check(ctx context.Context) []sandbox.Finding {
 	}
 	got, err := e.Info(ctx, client.InfoOptions{})
 	if err != nil {
-		return []sandbox.Finding{{Fatal: true, What: what, Found: clip.Line(err.Error()), Fix: "Look into the log of the container engine."}}
+		return []sandbox.Finding{{Fatal: true, What: what, Found: clip.Line(err.Error()), Fix: "Check the log of the container engine."}}
 	}
 	info := got.Info
 	found := []sandbox.Finding{{
@@ -44,7 +44,7 @@ func (e Engine) Check(ctx context.Context) []sandbox.Finding {
 		Found: fmt.Sprintf("version %s, API %s, storage %s, cgroup v%s", info.ServerVersion, e.ClientVersion(), info.Driver, info.CgroupVersion),
 	}}
 	if e.Plain {
-		found = append(found, sandbox.Finding{What: "connection", Found: "not encrypted: whoever can listen in or connect to this port controls the machine of the engine",
+		found = append(found, sandbox.Finding{What: "connection", Found: "not encrypted: anyone who can read the traffic or connect to this port controls the machine of the engine",
 			Fix: "Use TLS (DOCKER_CERT_PATH), ssh:// or a unix socket."})
 	}
 	for _, limit := range []struct {
