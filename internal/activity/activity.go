@@ -23,7 +23,7 @@ type Deltas interface {
 	EndDelta(id session.ID, call string)
 }
 
-// Activity measures. Make it with New.
+// Activity collects the metrics of agents. Make it with New.
 type Activity struct {
 	provider func(model string) string
 
@@ -142,7 +142,7 @@ func okOr(failed bool) string {
 	return "ok"
 }
 
-// classes are the classes of errors for which a provider is answerable.
+// classes are the classes of errors that are attributed to a provider.
 var classes = map[string]bool{string(llm.ClassAuth): true, string(llm.ClassRate): true, string(llm.ClassOverload): true, string(llm.ClassContext): true, string(llm.ClassPolicy): true,
 	string(llm.ClassCredit): true, string(llm.ClassNetwork): true, string(llm.ClassInternal): true, string(llm.ClassRequest): true}
 
@@ -242,7 +242,7 @@ func (a *Activity) Providers() []Provider {
 	return all
 }
 
-// Deltas are those that the loop gives, on their way to others.
+// Deltas returns a Deltas that measures the fragments and passes them on.
 func (a *Activity) Deltas(to Deltas) Deltas { return watched{to, a} }
 
 type watched struct {

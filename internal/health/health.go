@@ -1,5 +1,5 @@
-// Package health looks at the server as a whole, for its administrators: which parts work, what waits, which
-// sandboxes run and what they use. It also ends a sandbox on an administrator's behalf.
+// Package health reports the state of the whole server to administrators: its parts, its queues, and the running
+// sandboxes with what they use. It also ends sandboxes for administrators.
 package health
 
 import (
@@ -57,7 +57,7 @@ type Board struct {
 	Config
 	started time.Time
 
-	// looking is held by the one who looks; others get what is found.
+	// looking is held while the state is collected; other callers wait and get the same result.
 	looking chan struct{}
 	last    *api.ServerHealth
 	lastAt  time.Time
@@ -71,10 +71,10 @@ func New(c Config) *Board {
 	return &Board{Config: c, started: time.Now(), looking: make(chan struct{}, 1), cpu: map[session.ID]sample{}}
 }
 
-// fresh is how long a look is good for, however many administrators have the page open.
+// fresh is how long a result is reused, so that the cost does not depend on how many pages are open.
 const fresh = time.Second
 
-// Look finds out how the server is.
+// Look returns the state of the server.
 func (b *Board) Look(ctx context.Context) (api.ServerHealth, error) {
 	select {
 	case b.looking <- struct{}{}:
@@ -95,7 +95,7 @@ func (b *Board) Look(ctx context.Context) (api.ServerHealth, error) {
 			out.Status = p.Status
 		}
 	}
-	if err := ctx.Err(); err != nil { // what was found is not the whole truth
+	if err := ctx.Err(); err != nil { // the result is incomplete
 		return out, err
 	}
 	b.last, b.lastAt = &out, now

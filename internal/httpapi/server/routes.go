@@ -52,7 +52,7 @@ func New(c Config, lastUsed func() time.Time, logger *slog.Logger) *Handlers {
 }
 
 const (
-	aboutHealth = "Requires an admin key. Cheap enough to be requested every few seconds. It tells nothing about the content of conversations."
+	aboutHealth = "Requires an admin key. Cheap enough to be requested every few seconds. Contains no titles or messages of conversations."
 	aboutEnd    = "Requires an admin key. Stops the conversation, which shows the reason, and ends everything that runs in its sandbox. The workspace is kept, and the next message continues the conversation in a new sandbox."
 	aboutLevel  = "Requires an admin key. The change applies immediately, until the server is restarted or reloads its configuration."
 )
@@ -65,7 +65,7 @@ func (d *Handlers) Routes() []rest.Route {
 		rest.Op(rest.Route{Method: "GET", Path: "/ready", ID: "ready", Tag: rest.TagHealth, Public: true, Summary: "Readiness probe", About: "Returns 503 with the reason if the server cannot work."}, d.ready),
 		rest.Op(rest.Route{Method: "GET", Path: "/server_info", ID: "serverInfo", Tag: rest.TagHealth, Public: true, Summary: "Get version, uptime and resource usage"}, d.serverInfo),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/admin/health", ID: "getServerHealth", Admin: true, Tag: rest.TagHealth, Summary: "Get the health of the server", About: aboutHealth}, d.look),
-		rest.Op(rest.Route{Method: "POST", Path: "/api/admin/sandboxes/{conversation_id}/end", ID: "endSandbox", Admin: true, Tag: rest.TagHealth, Summary: "Stop the sandbox of a conversation", About: aboutEnd}, d.end),
+		rest.Op(rest.Route{Method: "POST", Path: "/api/admin/sandboxes/{conversation_id}/end", ID: "endSandbox", Admin: true, Tag: rest.TagHealth, Summary: "End the sandbox of a conversation", About: aboutEnd}, d.end),
 		rest.Op(rest.Route{Method: "PUT", Path: "/api/admin/log-level", ID: "setLogLevel", Admin: true, Tag: rest.TagHealth, Summary: "Set the log level", About: aboutLevel}, d.setLevel),
 	}
 }
