@@ -45,7 +45,7 @@ func part(id, name, status, problem, detail string) api.HealthPart {
 	return api.HealthPart{ID: id, Name: name, Status: status, Problem: problem, Message: Problems[problem], Detail: detail}
 }
 
-// parts looks at everything.
+// parts checks all parts.
 func (b *Board) parts(ctx context.Context, now time.Time, h api.ServerHealth) []api.HealthPart {
 	out := append([]api.HealthPart{b.database(ctx)}, b.sandbox(ctx)...)
 	out = append(out, b.models()...)
@@ -155,7 +155,7 @@ type window struct {
 	newAt    time.Time
 }
 
-// half of the window is what its beginning may be off.
+// half of the window is how far its beginning may be off.
 const half = 30 * time.Minute
 
 // since returns what was delivered and what failed in the last half to full hour.

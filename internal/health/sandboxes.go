@@ -90,7 +90,7 @@ const EndedByAdmin = "an administrator ended the sandbox"
 // endTime is how long ending may take.
 const endTime = time.Minute
 
-// End ends the sandbox of a conversation. The conversation is stopped, and says so; its next message starts a new
+// End ends the sandbox of a conversation. The conversation is stopped with the reason; its next message starts a new
 // sandbox with the same files. It is idempotent. session.ErrNotFound if there is no such conversation.
 func (b *Board) End(ctx context.Context, admin string, id session.ID) error {
 	row, err := b.Conversations.Index.Row(ctx, id)
@@ -103,7 +103,7 @@ func (b *Board) End(ctx context.Context, admin string, id session.ID) error {
 	if _, _, err := b.Conversations.Stop(ctx, row.Owner, id, EndedByAdmin); err != nil {
 		return err
 	}
-	// A stopped conversation may have a sandbox, too: with a terminal that is open, or files that are looked at.
+	// A stopped conversation may also have a sandbox, for an open terminal or a file view.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	if err := b.Keeper.Driver.Stop(ctx, sandbox.Handle{Driver: b.Keeper.Name, ID: string(id)}); err != nil {

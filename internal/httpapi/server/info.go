@@ -73,7 +73,7 @@ func number64(s string) int64 {
 	return n
 }
 
-// cpuMeter remembers the last look, so that the next can say how busy we were since.
+// cpuMeter remembers the last measurement, so that the next one covers the time since.
 type cpuMeter struct {
 	mu   sync.Mutex
 	at   time.Time

@@ -12,10 +12,10 @@ import (
 	"deckhand/internal/session"
 )
 
-// Config is what the API tells about the process.
+// Config is what the routes report.
 type Config struct {
 	Version string
-	// Ready says what keeps the server from working, or nil.
+	// Ready returns the reason if the server is not ready.
 	Ready func(ctx context.Context) error
 	// DataDir is where disk use is measured.
 	DataDir string
@@ -25,7 +25,7 @@ type Config struct {
 	Level *slog.LevelVar
 }
 
-// Board knows how the server is.
+// Board reports the state of the server and ends sandboxes.
 type Board interface {
 	Look(ctx context.Context) (health.ServerHealth, error)
 	// End ends the sandbox of a conversation of any user. It is idempotent; session.ErrNotFound if there is
@@ -47,7 +47,7 @@ type Handlers struct {
 // New makes Handlers. The server counts as started now.
 func New(c Config, lastUsed func() time.Time, logger *slog.Logger) *Handlers {
 	d := &Handlers{Config: c, LastUsed: lastUsed, Logger: logger, started: time.Now()}
-	d.cpu.at = d.started // the first look says how busy we were since then
+	d.cpu.at = d.started // the first measurement covers the time since then
 	return d
 }
 
@@ -57,7 +57,7 @@ const (
 	aboutLevel  = "Requires an admin key. The change applies immediately, until the server is restarted or reloads its configuration."
 )
 
-// Routes are those on the server itself.
+// Routes returns the routes about the server itself.
 func (d *Handlers) Routes() []rest.Route {
 	return []rest.Route{
 		rest.Op(rest.Route{Method: "GET", Path: "/alive", ID: "alive", Tag: rest.TagHealth, Public: true, Summary: "Liveness probe"}, d.alive),

@@ -1,4 +1,4 @@
-// Package open opens the database that a server was told to use. It is the only place that names them all.
+// Package open opens the database of the configuration. Only this package imports all kinds of databases.
 package open
 
 import (
@@ -11,12 +11,12 @@ import (
 	"deckhand/internal/store/sqlite"
 )
 
-// Database opens a database. It makes the file of one that is a file, and brings the schema up to date.
+// Database opens a database and brings its schema up to date. A SQLite file is created if it is missing.
 func Database(ctx context.Context, d config.Database, o store.Options) (store.Backend, error) {
 	server := o.Reserve > 0
 	if d.Address != "" {
 		p := postgres.Options{Upkeep: server}
-		if server { // which has locked its data directory
+		if server { // the caller has locked the data directory
 			var err error
 			if p.Server, err = datadir.Name(d.Dir); err != nil {
 				return nil, err

@@ -165,7 +165,7 @@ func (db *DB) Check(ctx context.Context) error {
 	}
 }
 
-// rest waits as long as the work since begin took, so many times.
+// rest waits for a multiple of the time since begin.
 func rest(ctx context.Context, begin time.Time, times int) {
 	if times == 0 {
 		return

@@ -16,7 +16,7 @@ import (
 
 // An ID that is made here says where its session is: it is the session's number and 64 random
 // bits, encrypted with a key of this database. Numbers come in blocks, so that an ID is made
-// without asking. IDs chosen by clients have an index.
+// without a query. IDs chosen by clients have an index.
 type ids struct {
 	db    *pg.DB
 	block cipher.Block

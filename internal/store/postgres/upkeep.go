@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// A log that has not grown for so long is compressed.
+	// Logs that have not grown for this long are compressed.
 	coldAfter = 7 * 24 * time.Hour
-	// A compressed row holds about so many bytes of events.
+	// A compressed row holds about this many bytes of events.
 	coldBytes = 64 << 10
 	// Between looks for such logs.
 	coldEvery = 6 * time.Hour
@@ -20,8 +20,8 @@ const (
 	restFor = 9
 )
 
-// upkeep is the goroutine that compresses old logs. What it does can be done at any time, again,
-// and by several processes at once.
+// upkeep is the goroutine that compresses old logs. Its work can be repeated, and done by several
+// processes at once.
 type upkeep struct {
 	db    *DB
 	stop  context.CancelFunc
@@ -44,7 +44,7 @@ func (u *upkeep) loop(ctx context.Context) {
 	defer close(u.ended)
 	cold := time.NewTicker(coldEvery)
 	defer cold.Stop()
-	for { // what fails is tried again
+	for { // failures are retried in the next round
 		select {
 		case <-ctx.Done():
 			return
@@ -88,7 +88,7 @@ func (db *DB) compress(ctx context.Context, before time.Time, rests int) error {
 	}
 }
 
-// errMeanwhile refuses to replace rows that are not what was read any more.
+// errMeanwhile means that the rows have changed since they were read.
 var errMeanwhile = errors.New("the log has changed")
 
 // compressNext puts the next rows of a log into one. They are read and compressed outside of the

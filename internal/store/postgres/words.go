@@ -13,8 +13,8 @@ import (
 // A word that more of an owner's sessions have than this is found sooner in the list itself.
 const fewMatches = 256
 
-// selectMatches stands on the index of words alone: which sessions have all of these groups of
-// three letters. They need not have them in this order, so every row is compared.
+// selectMatches uses only the index of words: it finds sessions that have all of these groups of
+// three letters, in any order, so the rows found must still be compared with the text.
 const selectMatches = `SELECT s.row, s.owner = $2 AND NOT s.deleted FROM (SELECT n FROM deckhand.words WHERE grams @> $1 LIMIT 257) w
 	JOIN deckhand.sessions s ON s.n = w.n`
 

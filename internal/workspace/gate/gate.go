@@ -1,4 +1,4 @@
-// Package gate lets one caller at a time through, and others wait or pass by.
+// Package gate is a lock that callers can try, wait for or acquire.
 package gate
 
 import (
@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Gate lets one at a time through. The zero value is open.
+// Gate admits one caller at a time. The zero value is free.
 type Gate struct {
 	mu   sync.Mutex
-	done chan struct{} // closed when the one inside leaves; nil if the gate is free
+	done chan struct{} // closed when the caller inside leaves; nil if the gate is free
 }
 
 // Try enters if the gate is free. Call leave once.

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// A connection that was not used for so long is looked at before it is used again.
+	// A connection that was not used for this long is checked before it is used again.
 	idleCheck = 5 * time.Second
 	// maxAge is how long a connection is used: another server behind the same name gets its share.
 	maxAge         = time.Hour
@@ -99,7 +99,7 @@ func (p *pool) put(c *Conn) {
 	p.idle = append(p.idle, c)
 }
 
-// end closes a connection, beside other work.
+// end closes a connection in the background.
 func (p *pool) end(c *Conn) {
 	p.closing.Go(func() {
 		ctx, stop := context.WithTimeout(context.Background(), CloseTimeout)
@@ -109,7 +109,7 @@ func (p *pool) end(c *Conn) {
 	})
 }
 
-// close ends all connections, those that are lent when they come back.
+// close closes all connections, and those in use when they are returned.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.done = true
