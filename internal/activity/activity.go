@@ -78,7 +78,7 @@ func New(provider func(model string) string) *Activity {
 	}
 	return &Activity{provider: provider, open: map[session.ID]*work{}, recent: map[string]*Provider{},
 		appended:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "deckhand_store_append_duration_seconds", Help: "Time to store the events of one change durably.", Buckets: storing}),
-		calls:      counter("deckhand_model_calls_total", "Model calls by result: ok, canceled, or the class of the error.", "provider", "result"),
+		calls:      counter("deckhand_model_calls_total", "Model calls by result: ok, cancelled, or the class of the error.", "provider", "result"),
 		answered:   histogram("deckhand_model_call_duration_seconds", "Duration of answered model calls."),
 		firstToken: histogram("deckhand_model_first_token_seconds", "Time from a model call to the first part of its reply."),
 		tokens:     counter("deckhand_model_tokens_total", "Tokens of answered model calls by direction: input or output.", "provider", "direction"),
@@ -151,7 +151,7 @@ func resultOf(class string) string {
 	if classes[class] {
 		return class
 	}
-	return "canceled"
+	return "cancelled"
 }
 
 func (a *Activity) asked(id session.ID, p session.ModelAsked, now time.Time) {

@@ -47,7 +47,7 @@ func TestActivity(t *testing.T) {
 	at(0, batch("three", session.ModelFailed{Call: "c3", Class: "made up by a user"}, session.Stopped{}))
 	text := scrape(a)
 	for _, line := range []string{
-		`deckhand_model_calls_total{provider="acme",result="ok"} 1`, `deckhand_model_calls_total{provider="acme",result="auth"} 1`, `deckhand_model_calls_total{provider="acme",result="canceled"} 1`,
+		`deckhand_model_calls_total{provider="acme",result="ok"} 1`, `deckhand_model_calls_total{provider="acme",result="auth"} 1`, `deckhand_model_calls_total{provider="acme",result="cancelled"} 1`,
 		`deckhand_model_first_token_seconds_bucket{provider="acme",le="0.5"} 0`, `deckhand_model_first_token_seconds_bucket{provider="acme",le="1"} 1`,
 		`deckhand_model_call_duration_seconds_bucket{provider="acme",le="3"} 0`, `deckhand_model_call_duration_seconds_bucket{provider="acme",le="5"} 1`,
 		`deckhand_model_tokens_total{direction="input",provider="acme"} 10`, `deckhand_turns_total{provider="acme",result="ok"} 1`, `deckhand_turns_total{provider="acme",result="error"} 1`,

@@ -39,7 +39,7 @@ func DataDir(dir string) error {
 		return fixed(errors.New("other users can read it"), "chmod 700 %s", dir)
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() && os.Geteuid() != 0 {
-		return fixed(fmt.Errorf("it belongs to user %d, and this command runs as user %d", s.Uid, os.Geteuid()), "run this command and the server as the same user, for example: sudo -u deckhand deckhand doctor")
+		return fixed(fmt.Errorf("it belongs to user %d, and this command runs as user %d", s.Uid, os.Geteuid()), "run this command and the server as the same user, for example: sudo -u '#%d' deckhand doctor --data-dir %s", s.Uid, dir)
 	}
 	if err := writable(dir); err != nil {
 		return err

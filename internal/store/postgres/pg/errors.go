@@ -59,7 +59,7 @@ func explain(err error) error {
 	}
 	s := State(err)
 	switch {
-	case s == "53100" || s == "58030": // disk_full, io_error
+	case s == "53100": // disk_full
 		return fmt.Errorf("%w (%w)", ErrFull, err)
 	case s == "25006": // read_only_sql_transaction
 		return fmt.Errorf("%w (%w)", ErrReadOnly, err)
