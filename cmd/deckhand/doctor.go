@@ -42,6 +42,7 @@ func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 	r.Check("data dir", c.DataDir, doctor.DataDir(c.DataDir))
 	where, err := c.Database()
 	r.Check("database", where.String(), err)
+	r.Check("clock", time.Now().Format(time.RFC3339), doctor.Clock(time.Now(), where.Path))
 	if err == nil {
 		r.Stored(ctx, c.DataDir, where.Path, func(ctx context.Context) (doctor.Database, error) {
 			d, err := openData(ctx, c.DataFlags, access.Options{})
@@ -51,7 +52,6 @@ func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 			return d.db, nil
 		})
 	}
-	r.Check("clock", time.Now().Format(time.RFC3339), doctor.Clock(time.Now(), where.Path))
 	r.Check("address", c.Addr, doctor.Address(c.Addr, c.DataDir))
 	r.Git()
 	r.Sandbox(ctx, func(dir string) drivers.Config { return c.Driver(dir, "doctor", nil, slog.New(slog.DiscardHandler)) })

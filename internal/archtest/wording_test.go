@@ -23,7 +23,7 @@ const (
 
 // summaryVerbs are the words that a summary may start with. The two kinds of probes are known by their names.
 var summaryVerbs = []string{
-	"Accept", "Add", "Approve,", "Call", "Check", "Compare", "Complete", "Create", "Delete", "Disable", "Download", "Exchange", "Export", "Fork", "Generate",
+	"Accept", "Add", "Approve,", "Call", "Check", "Compare", "Complete", "Create", "Delete", "Disable", "Download", "End", "Exchange", "Export", "Fork", "Generate",
 	"Get", "List", "Log", "Open", "Permanently", "Rate", "Read", "Receive", "Redo", "Refresh", "Rename", "Replace", "Reset", "Restore", "Retry", "Revoke", "Search",
 	"Send", "Set", "Show", "Start", "Stop", "Store", "Stream", "Submit", "Test", "Trust", "Undo", "Update", "Upload", "Write",
 	"Liveness", "Readiness",
