@@ -387,7 +387,7 @@ func runnerFiles(t *testing.T, p *prison) {
 	texts := []string{
 		"test -s /.deckhand/runner && echo x > /.deckhand/runner", "test -s /.deckhand/runner && rm -f /.deckhand/runner", "mv /.deckhand /deckhand-moved",
 		"echo 1 > /.deckhand/state/fence", "touch /.deckhand/state/x", "cat /.deckhand/state/results/*", "touch /.deckhand/run/x", "chmod 777 /.deckhand/run /.deckhand/state; touch /.deckhand/run/x",
-		"mv /.deckhand/run /.deckhand/run2", "test -d /.deckhand && mkdir -p /.deckhand/new",
+		"mv /.deckhand/run /.deckhand/run2", "test -s /.deckhand/runner && mkdir -p /.deckhand/new",
 		"test -d /.deckhand/run && rm -f /.deckhand/run/runner.sock && ! ls /.deckhand/run/runner.sock",
 	}
 	for _, text := range texts {
