@@ -116,6 +116,7 @@ if [ "${1:-}" = config ]; then unset DECKHAND_ADDR DECKHAND_SANDBOX DECKHAND_RUN
 [ "${1:-}" = serve ] || exec "$PROGRAM" "$@"
 shift
 dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
 mkfifo "$dir/out"
 [[ " $* " == *" --data-dir "* ]] || set -- "$@" --data-dir "$dir/data"
 "$PROGRAM" serve "$@" --addr 127.0.0.1:0 2>"$dir/log" >"$dir/out" &

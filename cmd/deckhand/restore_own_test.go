@@ -305,11 +305,13 @@ func TestRestoreWhileTestsRun(t *testing.T) {
 	list := p.attempted(p.client, id, "running tests", func(list []api.Attempt) bool {
 		return len(list) == 2 && list[0].Test != nil && list[0].Test.State == "running"
 	})
-	one := list[0].ConversationID
-	said := p.messages(one)
-	back := api.RestoreConversation{EventID: said[len(said)-1] - 1}
-	p.box.until("the restore is refused", func() bool {
-		_, err := p.client.Restore(t.Context(), one, back)
+	back := func(attempt int) (api.Restored, error) {
+		id := list[attempt].ConversationID
+		said := p.messages(id)
+		return p.client.Restore(t.Context(), id, api.RestoreConversation{EventID: said[len(said)-1] - 1})
+	}
+	p.box.until("the restore is refused", func() bool { // before the tests begin, it is not
+		_, err := back(1)
 		return statusOf(err) == 409 && strings.Contains(err.Error(), "tests of this attempt are running")
 	})
 	for _, a := range list {
@@ -318,7 +320,7 @@ func TestRestoreWhileTestsRun(t *testing.T) {
 		}
 	}
 	p.attempted(p.client, id, "test results", tested(2))
-	if r, err := p.client.Restore(t.Context(), one, back); err != nil || r.Changed != 1 {
+	if r, err := back(0); err != nil || r.Changed != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

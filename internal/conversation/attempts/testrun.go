@@ -23,6 +23,9 @@ const grace = 2 * time.Second
 // test runs the test command in the sandbox of an attempt and records the result. The run is recorded before it starts,
 // and its ID is the same after a restart, so the sandbox runs it only once and keeps the result.
 func (s *Service) test(ctx context.Context, a Attempt, st session.State, turns int) error {
+	// From before the tests are shown as running until before their result is.
+	s.setTesting(a.ID, true)
+	defer s.setTesting(a.ID, false)
 	again := a.Running
 	a, found, err := s.change(ctx, a, func(now *Attempt) {
 		if !again {
@@ -35,6 +38,7 @@ func (s *Service) test(ctx context.Context, a Attempt, st session.State, turns i
 	}
 	id := fmt.Sprintf("%s-%d", testShell, a.Runs)
 	result, ack := s.exec(ctx, a, st, id, again)
+	s.setTesting(a.ID, false)
 	if ctx.Err() != nil { // the next server fetches the result
 		return nil
 	}
@@ -60,8 +64,6 @@ func (s *Service) exec(ctx context.Context, a Attempt, st session.State, id stri
 		r.Problem = "The server cannot read your settings."
 		return r, ack
 	}
-	s.setTesting(a.ID, true)
-	defer s.setTesting(a.ID, false)
 	box, leave, err := s.Workspaces.Use(ctx, a.ID)
 	if err != nil {
 		r.Problem = "The tests could not be run: " + reason(err)
