@@ -42,7 +42,7 @@ func TestOnPostgreSQL(t *testing.T) {
 
 	_ = process.Process.Kill()
 	_ = process.Wait()
-	b, process = spawn(t, dir, "--database-url", address)
+	b, _ = spawn(t, dir, "--database-url", address)
 	again := b.follow(id, 0, agentIs("awaiting_user_input"))
 	if describe(again[:len(seen)]) != describe(seen) {
 		t.Errorf("after a kill:\n%s\nbefore:\n%s", describe(again), describe(seen))
