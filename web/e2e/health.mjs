@@ -27,7 +27,10 @@ await play({
     await box.waitFor();
     // What it uses comes with the next looks, without a click.
     await box.getByText(/\d+(\.\d+)? \/ 2/).waitFor();
-    await box.getByText(/MB \/ /).first().waitFor();
+    await box
+      .getByText(/MB \/ /)
+      .first()
+      .waitFor();
     await card(page, "Parts").getByText("Database").waitFor();
     await card(page, "Parts").getByText("scripted").waitFor();
     await card(page, "Server").getByText("Last backup").waitFor();
