@@ -17,10 +17,13 @@ type Command struct{ config.DataFlags }
 const failed = "failed: "
 
 // Run asks the server to reload its configuration and waits until it has.
-func (c *Command) Run(o *cli.Output) error {
-	answer, err := control.Ask(c.DataDir, control.Reload)
+func (c *Command) Run(o *cli.Output) error { return ask(o, c.DataDir, control.Reload) }
+
+// ask sends a request to the running server and prints its response.
+func ask(o *cli.Output, dataDir, request string) error {
+	answer, err := control.Ask(dataDir, request)
 	if err != nil {
-		return fmt.Errorf("no server is running on the data directory %s: %w", c.DataDir, err)
+		return fmt.Errorf("no server is running on the data directory %s: %w", dataDir, err)
 	}
 	if reason, ok := strings.CutPrefix(answer, failed); ok {
 		return errors.New(reason)

@@ -1,8 +1,6 @@
 package reload
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 
 	"deckhand/internal/cli"
@@ -18,15 +16,7 @@ type LevelCommand struct {
 
 // Run shows or changes the log level of the running server.
 func (c *LevelCommand) Run(o *cli.Output) error {
-	answer, err := control.Ask(c.DataDir, strings.TrimSpace(control.LogLevel+" "+c.Level))
-	if err != nil {
-		return fmt.Errorf("no server is running on the data directory %s: %w", c.DataDir, err)
-	}
-	if reason, ok := strings.CutPrefix(answer, failed); ok {
-		return errors.New(reason)
-	}
-	_, err = fmt.Fprintln(o.Stdout, answer)
-	return err
+	return ask(o, c.DataDir, strings.TrimSpace(control.LogLevel+" "+c.Level))
 }
 
 // SetLevel changes the log level if level is not "", and returns the current one. The change applies until the
