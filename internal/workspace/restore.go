@@ -54,15 +54,16 @@ func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 		return err
 	}
 	defer leave()
-	// A checkpoint between the restore and its event would have the restored files as changes of the agent.
+	if err := r.May(ctx); err != nil {
+		return err
+	}
+	// A checkpoint between the restore and its event would have the restored files as changes of the agent. A refused
+	// restore holds up no checkpoint: that of a turn which ends now would be missing.
 	open, err := p.saved.gate.Enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer open()
-	if err := r.May(ctx); err != nil {
-		return err
-	}
 	st, err := k.Sessions.Load(ctx, r.ID)
 	if spec, e := k.Spec(ctx, st); err == nil && e == nil {
 		k.keepOpen(p, spec)
