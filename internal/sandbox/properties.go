@@ -55,7 +55,9 @@ type Options struct {
 	RootFS string // of sandboxes without an image; "" for this machine's, without its secrets
 	Image  string // of sandboxes whose Spec names none
 	Pull   string // when to pull images: missing, always or never
-	User   string // inside an image; "" for the image's own
+	// Reach checks the registry, as HOST:PORT, of an image that a user chose. Nil allows all.
+	Reach func(ctx context.Context, address string) error
+	User  string // inside an image; "" for the image's own
 	// EngineHosts are the addresses of container engines; none for the default one.
 	EngineHosts []string
 }

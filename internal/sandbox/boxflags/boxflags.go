@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"deckhand/internal/config"
+	"deckhand/internal/outbound"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/sandbox/egress"
@@ -23,7 +25,7 @@ type Flags struct {
 	SandboxMemory    config.ByteSize `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
 	SandboxProcesses int             `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Maximum number of processes and threads in a sandbox (default: ${default})."`
 	SandboxDisk      config.ByteSize `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"Disk limit of a sandbox, including its workspace (default: ${default})."`
-	DockerHost       []string        `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Address of a container engine: unix:///PATH, tcp://HOST:PORT with the TLS certificates in DOCKER_CERT_PATH or in ?certs=DIR, or ssh://USER@HOST. Repeat it to spread sandboxes over several engines. Default: DOCKER_HOST, or the default socket."`
+	DockerHost       []string        `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Address of a container engine: unix:///PATH, tcp://HOST:PORT with the TLS certificates in DOCKER_CERT_PATH or in ?certs=DIR, or ssh://USER@HOST. Repeat it to spread sandboxes over several engines. With it, --sandbox auto means docker. Default: DOCKER_HOST, or the default socket."`
 	Egress           string          `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"Network access for sandboxes: open (public internet), allowlist (--egress-allow) or off. Private addresses are always blocked, except --egress-private."`
 	EgressAllow      []string        `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts for --egress allowlist: example.org, *.example.org, example.org:8443."`
 	EgressPrivate    string          `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may access, such as a package mirror."`
@@ -38,8 +40,12 @@ func (f *Flags) PerSandbox() sandbox.Limits {
 	return sandbox.Limits{CPUs: f.SandboxCPUs, Memory: int64(f.SandboxMemory), Processes: f.SandboxProcesses, Disk: int64(f.SandboxDisk)}
 }
 
-// Check rejects limits that are too small to run anything.
-func (f *Flags) Check() error {
+// CheckSandboxes returns an error if the flags cannot be used: limits that are too small to run anything, a wrong network policy, or
+// wrong addresses of container engines.
+func (f *Flags) CheckSandboxes() error {
+	if _, _, err := f.Policy(); err != nil {
+		return err
+	}
 	switch {
 	case f.SandboxCPUs < 0.05:
 		return errors.New("--sandbox-cpus: a sandbox needs at least 0.05 processors")
@@ -50,23 +56,29 @@ func (f *Flags) Check() error {
 	case f.SandboxDisk < 1<<20:
 		return errors.New("--sandbox-disk: a sandbox needs at least 1M")
 	}
-	return nil
+	return drivers.CheckEngines(f.Chosen(), f.DockerHost)
 }
 
-// Policy returns the network policy of all sandboxes.
-func (f *Flags) Policy() (egress.Policy, error) {
-	p := egress.Policy{Mode: egress.Mode(f.Egress), Allow: f.EgressAllow}
+// Chosen returns the driver: that of --sandbox, or docker if --docker-host says which engine to use.
+func (f *Flags) Chosen() string { return drivers.WithEngines(f.Sandbox, f.DockerHost) }
+
+// Policy returns the network policy of all sandboxes, and the private addresses that it allows.
+func (f *Flags) Policy() (p egress.Policy, private []outbound.HostPort, err error) {
+	p = egress.Policy{Mode: egress.Mode(f.Egress), Allow: f.EgressAllow}
 	if len(f.EgressAllow) > 0 && p.Mode != egress.Allowlist {
-		return p, errors.New("--egress-allow needs --egress allowlist")
+		return p, nil, errors.New("--egress-allow needs --egress allowlist")
 	}
 	if err := p.Check(); err != nil {
-		return p, fmt.Errorf("--egress-allow: %w", err)
+		return p, nil, fmt.Errorf("--egress-allow: %w", err)
 	}
-	return p, nil
+	if private, err = outbound.ParseAllow(f.EgressPrivate); err != nil {
+		return p, nil, errors.New(strings.Replace(err.Error(), "--allow-private", "--egress-private", 1))
+	}
+	return p, private, nil
 }
 
 // Driver is the config of the driver that the flags name.
 func (f *Flags) Driver(dataDir, instance string, out sandbox.Outward, logger *slog.Logger) drivers.Config {
-	return drivers.Config{Kind: f.Sandbox, DataDir: dataDir, RunnerPath: f.RunnerPath, Options: sandbox.Options{Shared: f.Shared, Instance: instance, Outward: out, Logger: logger, Limits: f.PerSandbox(),
+	return drivers.Config{Kind: f.Chosen(), DataDir: dataDir, RunnerPath: f.RunnerPath, Options: sandbox.Options{Shared: f.Shared, Instance: instance, Outward: out, Logger: logger, Limits: f.PerSandbox(),
 		Together: f.Together, RootFS: f.SandboxRootFS, Image: f.SandboxImage, Pull: f.SandboxPull, User: f.SandboxUser, EngineHosts: f.DockerHost}}
 }

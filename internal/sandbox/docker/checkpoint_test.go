@@ -24,7 +24,7 @@ func keeping(t *testing.T, change ...func(*docker.Options)) *rig {
 	return newRig(t, append(change, func(o *docker.Options) { o.Runner = sandboxtest.Runner(t) })...)
 }
 
-func (r *rig) helper(h sandbox.Handle) string { return r.options.Prefix + "-helper-" + h.ID }
+func (r *rig) helper(h sandbox.Handle) string { return r.names().Helper(h.ID)[0] }
 
 // A user of the image keeps checkpoints like root does, and cannot change them.
 func TestCheckpointsOfAUser(t *testing.T) {
@@ -131,7 +131,7 @@ func TestKilledRestore(t *testing.T) {
 func (r *rig) interrupt(h sandbox.Handle, number int) bool {
 	r.t.Helper()
 	ctx := r.t.Context()
-	got, err := r.engine.VolumeInspect(ctx, r.options.Prefix+"-checkpoints-"+h.ID, client.VolumeInspectOptions{})
+	got, err := r.engine.VolumeInspect(ctx, r.names().Store(h.ID)[0], client.VolumeInspectOptions{})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -8,10 +8,13 @@ import (
 	"path"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/volume"
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/names"
 	"deckhand/internal/sandbox/docker/pool"
+	"deckhand/internal/sandbox/docker/words"
 )
 
 // Checkpoints are stored in a separate volume. A helper container mounts this volume and the workspace, has no network, and runs only
@@ -26,14 +29,14 @@ func (d *Driver) Checkpoint(ctx context.Context, h sandbox.Handle) (out sandbox.
 	if _, err := d.folder(ctx, h.ID); err != nil {
 		return out, err
 	}
-	labels, found, err := d.store(ctx, h.ID)
+	store, err := d.find.Volume(ctx, names.Store, h.ID)
 	if err != nil {
 		return out, err
 	}
 	list, _ := d.helpers.List(h.ID)
-	fresh := labels[labelEmpty] != "" && len(list.Numbers) == 1 && list.Numbers[0] == emptyFirst.Number
-	if (!found || fresh) && d.empty(ctx, h.ID) {
-		if err := d.makeStore(ctx, h.ID, true); err != nil {
+	fresh := isEmpty(store) && len(list.Numbers) == 1 && list.Numbers[0] == emptyFirst.Number
+	if (store == nil || fresh) && d.empty(ctx, h.ID) {
+		if _, err := d.makeStore(ctx, h.ID, true); err != nil {
 			return out, err
 		}
 		d.helpers.SetList(h.ID, sandbox.Checkpoints{Numbers: []int{emptyFirst.Number}})
@@ -48,7 +51,11 @@ func (d *Driver) Checkpoint(ctx context.Context, h sandbox.Handle) (out sandbox.
 
 // empty reports whether there is a container whose workspace has no files.
 func (d *Driver) empty(ctx context.Context, id string) bool {
-	got, err := d.engine.CopyFromContainer(ctx, d.container(id), client.CopyFromContainerOptions{SourcePath: sandbox.Workspace + "/."})
+	box, err := d.find.Container(ctx, names.Box, id)
+	if err != nil || box == nil {
+		return false
+	}
+	got, err := d.engine.CopyFromContainer(ctx, box.ID, client.CopyFromContainerOptions{SourcePath: sandbox.Workspace + "/."})
 	if err != nil {
 		return false
 	}
@@ -69,7 +76,7 @@ func (d *Driver) Checkpoints(ctx context.Context, h sandbox.Handle) (out sandbox
 	if list, ok := d.helpers.List(h.ID); ok {
 		return list, nil
 	}
-	if _, found, err := d.store(ctx, h.ID); err != nil || !found {
+	if store, err := d.find.Volume(ctx, names.Store, h.ID); err != nil || store == nil {
 		return out, err
 	}
 	err = d.helpers.With(ctx, h, func(pool.Runner) error { return nil }) // With refreshes the list
@@ -111,7 +118,7 @@ func (d *Driver) Restore(ctx context.Context, h sandbox.Handle, p sandbox.Restor
 func (d *Driver) unpause(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 	defer cancel()
-	if _, err := d.engine.ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{}); err != nil && !isAsleep(err) && !isNotThere(err) {
+	if _, err := d.engine.ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{}); err != nil && !words.IsAsleep(err) && !words.IsNotThere(err) {
 		d.log.Warn("a container could not be unpaused", "container", id, "error", err)
 	}
 }
@@ -126,12 +133,8 @@ func (d *Driver) settle(ctx context.Context, h sandbox.Handle) error {
 	if d.helpers.Has(h.ID) {
 		return nil
 	}
-	_, err = d.engine.ContainerInspect(ctx, d.helperName(h.ID), client.ContainerInspectOptions{})
-	if isNotThere(err) {
-		return nil
-	}
-	if err != nil {
-		return d.engineSays(err)
+	if helper, err := d.find.Container(ctx, names.Helper, h.ID); err != nil || helper == nil {
+		return err
 	}
 	err = d.helpers.With(ctx, h, func(r pool.Runner) error {
 		_, err := r.Settle(ctx)
@@ -143,7 +146,7 @@ func (d *Driver) settle(ctx context.Context, h sandbox.Handle) error {
 	if err != nil {
 		return err
 	}
-	if old, err := d.look(ctx, h.ID); err == nil && old != nil && old.State != nil && old.State.Status == container.StatePaused {
+	if old, err := d.find.Container(ctx, names.Box, h.ID); err == nil && old != nil && old.State != nil && old.State.Status == container.StatePaused {
 		d.unpause(ctx, old.ID)
 	}
 	return nil
@@ -151,16 +154,16 @@ func (d *Driver) settle(ctx context.Context, h sandbox.Handle) error {
 
 // Unrecorded implements sandbox.Checkpointer. The helper of a restore that was not recorded still exists.
 func (d *Driver) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err error) {
-	got, err := d.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.ours()})
+	got, err := d.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.find.Filter()})
 	if err != nil {
-		return nil, d.engineSays(err)
+		return nil, d.words.Says(err)
 	}
 	for _, c := range got.Items {
-		id := c.Labels[labelHelper]
-		if id == "" || !d.isOurs(c.Labels) {
+		kind, id := d.find.Of(c.Labels)
+		if kind != names.Helper {
 			continue
 		}
-		h := d.handle(id, data{Image: c.Labels[labelImage]})
+		h := d.handle(id, data{Image: c.Labels[names.Image]})
 		if e := d.settle(ctx, h); e != nil {
 			err = errors.Join(err, e)
 			continue
@@ -194,6 +197,7 @@ func (d *Driver) Compare(ctx context.Context, a, b sandbox.CheckpointOf) (out []
 	if !p.Other {
 		return out, d.helpers.With(ctx, a.Handle, compare)
 	}
+	var stores []string
 	for _, h := range []sandbox.Handle{a.Handle, b.Handle} {
 		if _, err := d.folder(ctx, h.ID); err != nil {
 			return nil, err
@@ -201,15 +205,17 @@ func (d *Driver) Compare(ctx context.Context, a, b sandbox.CheckpointOf) (out []
 		if err := d.settle(ctx, h); err != nil {
 			return nil, err
 		}
-		if _, found, err := d.store(ctx, h.ID); err != nil || !found {
+		store, err := d.find.Volume(ctx, names.Store, h.ID)
+		if err != nil || store == nil {
 			return nil, errors.Join(err, sandbox.ErrNoCheckpoint)
 		}
+		stores = append(stores, store.Name)
 	}
 	c, err := d.passing(ctx, a.Handle)
 	if err != nil {
 		return nil, err
 	}
-	c.store, c.other = d.storeName(a.Handle.ID), d.storeName(b.Handle.ID)
+	c.store, c.other = stores[0], stores[1]
 	made, err := d.make(ctx, c)
 	if err != nil {
 		return nil, err
@@ -233,40 +239,24 @@ func (d *Driver) CheckpointFile(ctx context.Context, c sandbox.CheckpointOf, pat
 	return content, found, err
 }
 
-func (d *Driver) storeName(id string) string  { return d.options.Prefix + "-checkpoints-" + id }
-func (d *Driver) helperName(id string) string { return d.options.Prefix + "-helper-" + id }
+// isEmpty reports whether a volume with checkpoints is of a workspace that was empty at first.
+func isEmpty(store *volume.Volume) bool { return store != nil && store.Labels[names.Empty] != "" }
 
-// store looks for the volume with checkpoints.
-func (d *Driver) store(ctx context.Context, id string) (labels map[string]string, found bool, err error) {
-	got, err := d.engine.VolumeInspect(ctx, d.storeName(id), client.VolumeInspectOptions{})
-	if isNotThere(err) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, d.engineSays(err)
-	}
-	return got.Volume.Labels, true, nil
-}
-
-func (d *Driver) makeStore(ctx context.Context, id string, empty bool) error {
-	labels := map[string]string{labelOurs: "1", labelInstance: d.options.Instance, labelStore: id}
+func (d *Driver) makeStore(ctx context.Context, id string, empty bool) (*volume.Volume, error) {
+	var labels map[string]string
 	if empty {
-		labels[labelEmpty] = "1"
+		labels = map[string]string{names.Empty: "1"}
 	}
-	_, err := d.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: d.storeName(id), Labels: labels})
-	if err != nil && !isExisting(err) {
-		return d.engineSays(err)
-	}
-	return nil
+	return d.find.Make(ctx, names.Store, id, labels)
 }
 
 // removeStore removes the helper and the checkpoints of a sandbox.
 func (d *Driver) removeStore(ctx context.Context, id string) error {
 	return d.helpers.Alone(ctx, id, func() error {
 		d.helpers.Forget(id)
-		if err := d.remove(ctx, d.helperName(id)); err != nil {
-			return d.engineSays(err)
+		if err := d.removeHelper(ctx, id); err != nil {
+			return d.words.Says(err)
 		}
-		return d.removeVolume(ctx, d.storeName(id), labelStore, id)
+		return d.removeVolume(ctx, names.Store, id)
 	})
 }

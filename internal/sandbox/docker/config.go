@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -17,6 +16,8 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker/account"
 	"deckhand/internal/sandbox/docker/bind"
+	"deckhand/internal/sandbox/docker/names"
+	"deckhand/internal/sandbox/docker/words"
 )
 
 // shape is what of a Spec decides whether a container that exists will do. What
@@ -48,10 +49,10 @@ func (d *Driver) shapeOf(ctx context.Context, spec sandbox.Spec) (shape, error) 
 		s.Image = d.options.Image
 	}
 	if s.Image == "" {
-		return s, unavailable(nil, "No container image is set. Set one in the settings, or a default with --sandbox-image.")
+		return s, words.Unavailable(nil, "No container image is set. Set one in the settings, or a default with --sandbox-image.")
 	}
 	if !s.Prepared && d.options.Runner == "" {
-		return s, unavailable(nil, "There is no runner to put into a container of the image %s.", s.Image)
+		return s, words.Unavailable(nil, "There is no runner to put into a container of the image %s.", s.Image)
 	}
 	for _, m := range s.Mounts {
 		if err := bind.Mount(m, home, d.engine.Address); err != nil {
@@ -121,31 +122,24 @@ func (p *plan) connector() string {
 	return Connector
 }
 
-// ourLabels are on the container and on the volume.
-func (d *Driver) ourLabels(p *plan) map[string]string {
-	l := maps.Clone(p.labels)
-	if l == nil {
-		l = map[string]string{}
-	}
-	l[labelOurs], l[labelInstance] = "1", d.options.Instance
+// kind is what the container is.
+func (p *plan) kind() names.Kind {
 	switch {
 	case p.helper:
-		l[labelHelper] = p.id
+		return names.Helper
 	case p.passing:
-		l[labelPassing] = p.id
-	default:
-		l[labelID] = p.id
+		return names.Passing
 	}
-	return l
+	return names.Box
 }
 
 // Limits that no Spec speaks of.
 const (
-	openFiles = 16384
-	// userProcesses is for all sandboxes of one user together, so it is large;
+	OpenFiles = 16384
+	// UserProcesses is for all sandboxes of one user together, so it is large;
 	// what bounds a single one is its control group.
-	userProcesses = 32768
-	sharedBytes   = 64 << 20
+	UserProcesses = 32768
+	SharedBytes   = 64 << 20
 	// killFirst makes the kernel take a sandbox before the server when the whole
 	// machine is out of memory.
 	killFirst = 500
@@ -165,7 +159,7 @@ func resources(l sandbox.Limits) container.Resources {
 		// They are said in so many words because what an engine takes by default
 		// may be more than it is allowed to give.
 		Ulimits: []*container.Ulimit{
-			{Name: "nofile", Soft: openFiles, Hard: openFiles},
+			{Name: "nofile", Soft: OpenFiles, Hard: OpenFiles},
 			{Name: "core", Soft: 0, Hard: 0},
 			{Name: "fsize", Soft: l.Disk, Hard: l.Disk}, // no single file is larger than all may be
 		},
@@ -182,11 +176,11 @@ var Masked = []string{
 
 // create makes the container, and with it the volume if there is none.
 func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
-	labels := d.ourLabels(p)
-	volumeLabels := maps.Clone(labels)
-	labels[labelImage], labels[labelRunner], labels[labelShape] = p.Image, p.program, p.label()
-	labels[labelConnector] = p.connector()
-	labels[labelGeneration] = strconv.Itoa(p.generation)
+	volumeLabels := d.find.Labels(p.kind(), p.id, p.labels)
+	labels := names.Whole(volumeLabels)
+	labels[names.Image], labels[names.Runner], labels[names.Shape] = p.Image, p.program, p.label()
+	labels[names.Connector] = p.connector()
+	labels[names.Generation] = strconv.Itoa(p.generation)
 
 	network := "proxied"
 	if p.Network == sandbox.Isolated {
@@ -199,7 +193,7 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 		SecurityOpt:   []string{"no-new-privileges"},
 		MaskedPaths:   Masked,
 		Resources:     resources(p.limits),
-		ShmSize:       sharedBytes,
+		ShmSize:       SharedBytes,
 		OomScoreAdj:   killFirst,
 		Init:          &no,
 		AutoRemove:    p.passing && !p.helper,
@@ -221,7 +215,7 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 		host.Sysctls = map[string]string{"net.ipv6.conf.all.disable_ipv6": "0"}
 	}
 	if d.counted.Load() {
-		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "nproc", Soft: userProcesses, Hard: userProcesses})
+		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "nproc", Soft: UserProcesses, Hard: UserProcesses})
 	}
 	if p.mounts {
 		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: d.runner(), Target: runnerPath, ReadOnly: true})
@@ -273,14 +267,9 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 
 // generationOf reads the generation off a label.
 func generationOf(labels map[string]string) int {
-	n, err := strconv.Atoi(labels[labelGeneration])
+	n, err := strconv.Atoi(labels[names.Generation])
 	if err != nil {
 		return 0
 	}
 	return n
-}
-
-// passingName is the name of a container for one look.
-func (d *Driver) passingName(id, word string) string {
-	return fmt.Sprintf("%s-look-%s-%s", d.options.Prefix, id, word)
 }

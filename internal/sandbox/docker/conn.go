@@ -2,6 +2,7 @@ package docker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker/execstream"
+	"deckhand/internal/sandbox/docker/names"
+	"deckhand/internal/sandbox/docker/words"
 )
 
 // parked is a connection that Start made to see whether the runner answers, kept
@@ -85,8 +88,12 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (box *sandbox.San
 		if err := d.settle(ctx, h); err != nil {
 			return err
 		}
+		c, e := d.find.Container(ctx, names.Box, h.ID)
+		if e != nil || c == nil {
+			return cmp.Or(e, sandbox.ErrGone)
+		}
 		v := dataOf(h)
-		box, err = d.connect(ctx, link{id: h.ID, container: d.container(h.ID), program: v.Runner, user: v.User, onClose: d.patience.Lost})
+		box, err = d.connect(ctx, link{id: h.ID, container: c.ID, program: v.Runner, user: v.User, onClose: d.patience.Lost})
 		return err
 	})
 	return box, err
@@ -127,11 +134,11 @@ func (d *Driver) connect(ctx context.Context, l link) (*sandbox.Sandbox, error) 
 // whyNot tells a runner that does not answer from one that is not there any more.
 func (d *Driver) whyNot(ctx context.Context, name string, err error) error {
 	got, inspectErr := d.engine.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
-	if isNotThere(inspectErr) {
+	if words.IsNotThere(inspectErr) {
 		return fmt.Errorf("%w: %w", sandbox.ErrGone, err)
 	}
 	if inspectErr != nil {
-		return d.engineSays(inspectErr)
+		return d.words.Says(inspectErr)
 	}
 	if state := got.Container.State; state != nil && !state.Running {
 		why := fmt.Sprintf("its runner ended with exit code %d", state.ExitCode)
@@ -155,7 +162,7 @@ func (d *Driver) lastWords(ctx context.Context, name string) string {
 	defer r.Close()
 	var out bytes.Buffer
 	_, _ = stdcopy.StdCopy(&out, &out, io.LimitReader(r, 64<<10))
-	return brief(errors.New(strings.ToValidUTF8(out.String(), "?")))
+	return words.Brief(errors.New(strings.ToValidUTF8(out.String(), "?")))
 }
 
 // dial runs the runner's own connector in the container: its standard input and
@@ -166,11 +173,11 @@ func (d *Driver) dial(ctx context.Context, l link) (*execstream.Conn, error) {
 		WorkingDir: "/", User: l.user,
 		Cmd: []string{l.program, "dial", "--socket", socketPath},
 	})
-	if isNotThere(err) || isAsleep(err) {
-		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, brief(err))
+	if words.IsNotThere(err) || words.IsAsleep(err) {
+		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, words.Brief(err))
 	}
 	if err != nil {
-		return nil, d.engineSays(err)
+		return nil, d.words.Says(err)
 	}
 	attached, err := d.engine.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
 	if ctx.Err() != nil {
@@ -183,12 +190,4 @@ func (d *Driver) dial(ctx context.Context, l link) (*execstream.Conn, error) {
 		return nil, d.whyNot(ctx, l.container, err)
 	}
 	return execstream.New(attached.HijackedResponse), nil
-}
-
-// engineSays passes on an error that is about the engine rather than the sandbox.
-func (d *Driver) engineSays(err error) error {
-	if client.IsErrConnectionFailed(err) {
-		return d.unreachable(err)
-	}
-	return err
 }

@@ -24,9 +24,10 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker/connect"
 	"deckhand/internal/sandbox/docker/imagecache"
+	"deckhand/internal/sandbox/docker/names"
 	"deckhand/internal/sandbox/docker/pool"
 	"deckhand/internal/sandbox/docker/pull"
-	"deckhand/internal/sandbox/docker/registry"
+	"deckhand/internal/sandbox/docker/words"
 	"deckhand/internal/sandbox/lock"
 )
 
@@ -44,6 +45,8 @@ type Options struct {
 	Image string
 	// Pull says when images are pulled: "missing" (the default), "always" before a container is created, or "never".
 	Pull string
+	// Reach checks the registry, as HOST:PORT, of an image that a user chose. Nil allows all.
+	Reach func(ctx context.Context, address string) error
 	// Prefix starts the names of all containers and volumes; default "deckhand".
 	Prefix string
 	// Instance says whose boxes these are, where several servers share an engine.
@@ -61,33 +64,11 @@ const Name = "docker"
 // Where things are inside a container.
 const (
 	home       = "/.deckhand"
-	runnerPath = home + "/runner"
+	runnerPath = words.RunnerPath
 	socketPath = home + "/run/runner.sock"
 	statePath  = home + "/state"
 	outputPath = home + "/output"
 	storePath  = "/.deckhand-checkpoints"
-	// preparedName is what an image that brings the runner along may call it in its PATH.
-	preparedName = "deckhand-runner"
-)
-
-// The labels by which our containers and volumes are found.
-const (
-	labelOurs       = "deckhand"
-	labelInstance   = "deckhand.instance"
-	labelID         = "deckhand.id"
-	labelGeneration = "deckhand.generation"
-	labelImage      = "deckhand.image"
-	labelRunner     = "deckhand.runner"
-	labelShape      = "deckhand.shape"
-	labelConnector  = "deckhand.connector"
-	// labelPassing marks containers that live for one look at a workspace. They have no labelID,
-	// so that they are not mistaken for the sandbox itself.
-	labelPassing = "deckhand.passing"
-	// labelHelper marks the helper container of a sandbox, labelStore the volume with its checkpoints, and labelEmpty the
-	// volume of a workspace that was empty at first.
-	labelHelper = "deckhand.helper"
-	labelStore  = "deckhand.checkpoints"
-	labelEmpty  = "deckhand.empty"
 )
 
 // Driver is a sandbox.Driver on a container engine.
@@ -95,6 +76,9 @@ type Driver struct {
 	options Options
 	log     *slog.Logger
 	engine  connect.Engine
+	words   words.Words
+	// find finds what belongs to our sandboxes.
+	find names.Finder
 	// copies becomes true once mounting the runner has turned out not to work.
 	copies atomic.Bool
 	// mounted becomes true once the runner was seen inside a container as we know it.
@@ -151,9 +135,11 @@ func New(o Options) (*Driver, error) {
 	d := &Driver{
 		options: o, log: o.Logger, engine: engine,
 		parked: map[string]*parked{}, arch: runtime.GOARCH,
+		words: words.Words{Address: engine.Address, Log: o.Logger},
 	}
-	d.pulls = pull.Pulls{Engine: engine.Client, Words: d.pullWords, Auth: registry.Auth}
-	d.helpers = pool.New(d.startHelper, func(id string) { d.discard(context.Background(), d.helperName(id)) })
+	d.find = names.Finder{Names: names.Names{Prefix: o.Prefix, Instance: o.Instance}, Engine: engine.Client, Words: d.words}
+	d.pulls = pull.Pulls{Engine: engine.Client, Words: d.words.Pull, Registries: pull.Rule{Reach: o.Reach, Own: o.Image, Log: o.Logger}}
+	d.helpers = pool.New(d.startHelper, d.discardHelper)
 	return d, nil
 }
 
@@ -180,18 +166,9 @@ func (d *Driver) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	if _, err := d.engine.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
-		return d.unreachable(err)
+		return d.words.Unreachable(err)
 	}
 	return nil
-}
-
-// container and volume are the names of what belongs to a sandbox.
-func (d *Driver) container(id string) string { return d.options.Prefix + "-" + id }
-func (d *Driver) volume(id string) string    { return d.options.Prefix + "-ws-" + id }
-
-// ours finds what belongs to this instance.
-func (d *Driver) ours() client.Filters {
-	return make(client.Filters).Add("label", labelOurs+"=1", labelInstance+"="+d.options.Instance)
 }
 
 // data is what a handle keeps for us. It makes no difference to what the handle

@@ -280,7 +280,7 @@ func TestNameTaken(t *testing.T) {
 	r := newRig(t)
 	// Half made: ours, but never started.
 	id := newID()
-	name := r.options.Prefix + "-" + id
+	name := r.container(sandbox.Handle{ID: id})
 	if _, err := r.engine.ContainerCreate(t.Context(), client.ContainerCreateOptions{Name: name,
 		Config: &container.Config{Image: r.options.Image, Labels: map[string]string{"deckhand": "1", "deckhand.id": id, "deckhand.instance": r.options.Instance}},
 	}); err != nil {
@@ -291,7 +291,7 @@ func TestNameTaken(t *testing.T) {
 
 	// A foreign container.
 	id = newID()
-	name = r.options.Prefix + "-" + id
+	name = r.container(sandbox.Handle{ID: id})
 	made, err := r.engine.ContainerCreate(t.Context(), client.ContainerCreateOptions{Name: name, Config: &container.Config{Image: r.options.Image}})
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +311,7 @@ func TestStartGivenUpLeavesNoContainer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	id := newID()
-	name := r.options.Prefix + "-" + id
+	name := r.container(sandbox.Handle{ID: id})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	started := make(chan error, 1)

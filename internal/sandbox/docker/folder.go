@@ -2,16 +2,19 @@ package docker
 
 import (
 	"context"
+	"maps"
 	"strings"
 
+	"github.com/moby/moby/api/types/volume"
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox/docker/bind"
+	"deckhand/internal/sandbox/docker/names"
+	"deckhand/internal/sandbox/docker/words"
 )
 
 // A folder of this machine is mounted in place of the volume. The volume still exists, is empty, and its label names the folder: all
 // containers of the sandbox find the folder by it, and removing the volume does not touch the folder.
-const labelFolder = "deckhand.folder"
 
 // bound fills in the shape of a sandbox that works in a folder.
 func (d *Driver) bound(ctx context.Context, s *shape, folder string) (err error) {
@@ -21,40 +24,37 @@ func (d *Driver) bound(ctx context.Context, s *shape, folder string) (err error)
 	if s.User == "" {
 		got, err := d.engine.Info(ctx, client.InfoOptions{})
 		if err != nil {
-			return d.engineSays(err)
+			return d.words.Says(err)
 		}
-		s.User = bind.User(holds(strings.Join(got.Info.SecurityOptions, " "), "rootless"))
+		s.User = bind.User(words.Holds(strings.Join(got.Info.SecurityOptions, " "), "rootless"))
 	}
 	return nil
 }
 
-// mark creates the volume that names the folder.
-func (d *Driver) mark(ctx context.Context, p *plan) error {
+// mark finds the workspace of a container that is to be made, and creates the volume that names a folder. It reports whether the
+// workspace has a name of an older version: the container may have one, too.
+func (d *Driver) mark(ctx context.Context, p *plan) (older bool, err error) {
+	p.volume = d.find.Workspace(p.id)[0]
+	var v *volume.Volume
 	if p.Folder == "" {
-		return nil
+		v, err = d.find.Volume(ctx, names.Box, p.id)
+	} else {
+		labels := maps.Clone(p.labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[names.Folder] = p.Folder
+		v, err = d.find.Make(ctx, names.Box, p.id, labels)
 	}
-	labels := d.ourLabels(p)
-	labels[labelFolder] = p.Folder
-	_, err := d.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: p.volume, Labels: labels})
-	if err != nil && !isExisting(err) {
-		return d.engineSays(err)
+	if err != nil || v == nil {
+		return false, err
 	}
-	if now, err := d.marked(ctx, p.id); err != nil || now == p.Folder {
-		return err
+	older = v.Name != p.volume
+	p.volume = v.Name
+	if p.Folder != "" && v.Labels[names.Folder] != p.Folder {
+		err = words.Unavailable(nil, "The sandbox %s has another workspace than %s. Start a new conversation in this folder.", p.id, p.Folder)
 	}
-	return unavailable(nil, "The sandbox %s has another workspace than %s. Start a new conversation in this folder.", p.id, p.Folder)
-}
-
-// marked returns the folder that a sandbox works in; "" for a volume.
-func (d *Driver) marked(ctx context.Context, id string) (string, error) {
-	got, err := d.engine.VolumeInspect(ctx, d.volume(id), client.VolumeInspectOptions{})
-	if isNotThere(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", d.engineSays(err)
-	}
-	return got.Volume.Labels[labelFolder], nil
+	return older, err
 }
 
 // homeFolder is the home of a user that may not exist in the image.

@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/names"
 )
 
 // startHelper starts the helper of a sandbox, or connects to an existing one. ErrGone if the sandbox has no workspace.
@@ -16,18 +17,18 @@ func (d *Driver) startHelper(ctx context.Context, h sandbox.Handle) (*sandbox.Sa
 	if _, err := d.folder(ctx, h.ID); err != nil {
 		return nil, err
 	}
-	labels, found, err := d.store(ctx, h.ID)
-	if err == nil && !found {
-		err = d.makeStore(ctx, h.ID, false)
-	}
+	store, err := d.makeStore(ctx, h.ID, false)
 	if err != nil {
 		return nil, err
 	}
-	box, err := d.connectHelper(ctx, h)
+	if store == nil {
+		return nil, sandbox.ErrGone
+	}
+	box, err := d.connectHelper(ctx, h, store.Name)
 	if err != nil {
 		return nil, err
 	}
-	if err := box.CheckpointRunner().Begin(ctx, sandbox.BeginParams{Empty: labels[labelEmpty] != ""}); err != nil {
+	if err := box.CheckpointRunner().Begin(ctx, sandbox.BeginParams{Empty: isEmpty(store)}); err != nil {
 		box.Close()
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func (d *Driver) startHelper(ctx context.Context, h sandbox.Handle) (*sandbox.Sa
 }
 
 // connectHelper connects to the existing container, or creates one.
-func (d *Driver) connectHelper(ctx context.Context, h sandbox.Handle) (box *sandbox.Sandbox, err error) {
+func (d *Driver) connectHelper(ctx context.Context, h sandbox.Handle, store string) (box *sandbox.Sandbox, err error) {
 	for range 2 {
 		made, program, err := d.adopt(ctx, h.ID)
 		var p *plan
@@ -43,20 +44,20 @@ func (d *Driver) connectHelper(ctx context.Context, h sandbox.Handle) (box *sand
 			if p, err = d.passing(ctx, h); err != nil {
 				return nil, err
 			}
-			p.name, p.helper, p.writes, p.store = d.helperName(h.ID), true, true, d.storeName(h.ID)
+			p.name, p.helper, p.writes, p.store = d.find.Names.Helper(h.ID)[0], true, true, store
 			made, err = d.make(ctx, p)
 			program = p.program
 		}
 		if err == nil {
 			box, err = d.connect(ctx, link{id: h.ID, container: made, program: program, isolated: true})
 		}
-		if err == nil || ctx.Err() != nil || errors.Is(err, errForeign) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, names.ErrForeign) {
 			return box, err
 		}
 		if p != nil && made != "" {
 			err = d.deaf(ctx, made, err, p)
 		}
-		if left := d.remove(ctx, d.helperName(h.ID)); left != nil || p != nil {
+		if left := d.removeHelper(ctx, h.ID); left != nil || p != nil {
 			return nil, errors.Join(err, left)
 		}
 	}
@@ -65,21 +66,32 @@ func (d *Driver) connectHelper(ctx context.Context, h sandbox.Handle) (box *sand
 
 // adopt finds a helper of an earlier server, and starts it if it has stopped.
 func (d *Driver) adopt(ctx context.Context, id string) (made, program string, err error) {
-	got, err := d.engine.ContainerInspect(ctx, d.helperName(id), client.ContainerInspectOptions{})
-	if isNotThere(err) {
-		return "", "", nil
-	}
-	if err != nil {
-		return "", "", d.engineSays(err)
-	}
-	c := got.Container
-	if c.Config == nil || c.Config.Labels[labelHelper] != id {
-		return "", "", unavailable(errForeign, "The container %s was not created by Deckhand. Remove or rename it.", d.helperName(id))
+	c, err := d.find.Container(ctx, names.Helper, id)
+	if err != nil || c == nil {
+		return "", "", err
 	}
 	if c.State == nil || c.State.Status != container.StateRunning {
 		_, err = d.engine.ContainerStart(ctx, c.ID, client.ContainerStartOptions{})
 	}
-	return c.ID, c.Config.Labels[labelRunner], err
+	return c.ID, c.Config.Labels[names.Runner], err
+}
+
+// removeHelper removes the helper of a sandbox, if there is one.
+func (d *Driver) removeHelper(ctx context.Context, id string) error {
+	c, err := d.find.Container(ctx, names.Helper, id)
+	if err != nil || c == nil {
+		return err
+	}
+	return d.remove(ctx, c.ID)
+}
+
+// discardHelper removes a helper that is not in use any more.
+func (d *Driver) discardHelper(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), tidyTime)
+	defer cancel()
+	if err := d.removeHelper(ctx, id); err != nil {
+		d.log.Warn("the container that keeps checkpoints could not be removed", "sandbox", id, "error", err)
+	}
 }
 
 // stores returns the mounts of volumes with checkpoints, and the arguments of the runner for them.

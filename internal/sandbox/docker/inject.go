@@ -13,6 +13,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker/account"
+	"deckhand/internal/sandbox/docker/words"
 )
 
 // How the runner gets into a container: mounted read-only if the engine sees the
@@ -38,7 +39,7 @@ func (d *Driver) match(ctx context.Context) error {
 	}
 	path, err := d.options.RunnerFor(arch)
 	if err != nil {
-		return unavailable(err, "The container engine at %s is for %s, and this server only has a runner for %s. Use an engine for %s, or run the server on a machine like the engine's.",
+		return words.Unavailable(err, "The container engine at %s is for %s, and this server only has a runner for %s. Use an engine for %s, or run the server on a machine like the engine's.",
 			d.engine.Address, arch, d.arch, d.arch)
 	}
 	d.other.Store(&path)
@@ -67,8 +68,8 @@ func (d *Driver) inject(p *plan) {
 // not see our file, or may not let a container run it. That it is no program for
 // this image would be no better with a copy.
 func (d *Driver) isRunnerMount(err error) bool {
-	said := brief(err)
-	return holds(said, runnerPath, d.runner()) && !holds(said, "exec format error")
+	said := words.Brief(err)
+	return words.Holds(said, runnerPath, d.runner()) && !words.Holds(said, "exec format error")
 }
 
 // seen reports whether the runner that a container would see is ours. A socket
@@ -176,7 +177,7 @@ func (d *Driver) program() (io.Reader, error) {
 func (d *Driver) addRunner(w *tar.Writer, name string) error {
 	program, err := os.ReadFile(d.runner())
 	if err != nil {
-		return unavailable(err, "The runner cannot be read: %s", err)
+		return words.Unavailable(err, "The runner cannot be read: %s", err)
 	}
 	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: int64(len(program))}); err != nil {
 		return err

@@ -33,7 +33,7 @@ func TestAnotherFileIsNotTakenForTheRunner(t *testing.T) {
 		dockertest.Missing(t, "Podman does not look into a container that was never started; starting it tells")
 	}
 	id := "t_" + rand.Text()
-	p := &plan{shape: shape{Image: image}, id: id, name: d.container(id), volume: d.volume(id), limits: sandbox.DefaultLimits, program: runnerPath, mounts: true}
+	p := &plan{shape: shape{Image: image}, id: id, name: d.find.Names.Container(id)[0], volume: d.find.Workspace(id)[0], limits: sandbox.DefaultLimits, program: runnerPath, mounts: true}
 	made, err := d.create(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)

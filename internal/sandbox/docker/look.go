@@ -1,8 +1,8 @@
 package docker
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +12,9 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/bind"
+	"deckhand/internal/sandbox/docker/names"
+	"deckhand/internal/sandbox/docker/words"
 )
 
 // View opens the volume where the engine keeps it, if that is on this machine
@@ -39,17 +42,14 @@ func (d *Driver) folder(ctx context.Context, id string) (string, error) {
 	if err := sandbox.CheckID(id); err != nil {
 		return "", err
 	}
-	got, err := d.engine.VolumeInspect(ctx, d.volume(id), client.VolumeInspectOptions{})
-	if isNotThere(err) {
-		return "", fmt.Errorf("%w: it has no workspace", sandbox.ErrGone)
+	v, err := d.find.Volume(ctx, names.Box, id)
+	if err == nil && v == nil {
+		err = fmt.Errorf("%w: it has no workspace", sandbox.ErrGone)
 	}
 	if err != nil {
-		return "", d.engineSays(err)
+		return "", err
 	}
-	if folder := got.Volume.Labels[labelFolder]; folder != "" {
-		return folder, nil
-	}
-	return got.Volume.Mountpoint, nil
+	return cmp.Or(v.Labels[names.Folder], v.Mountpoint), nil
 }
 
 // Inspect starts a container beside the sandbox's own that can only read the
@@ -85,37 +85,40 @@ func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbo
 // passing plans a container for one look at h's workspace, of the same image.
 func (d *Driver) passing(ctx context.Context, h sandbox.Handle) (*plan, error) {
 	s := shape{Image: dataOf(h).Image, Prepared: d.options.Runner == "", Network: sandbox.Isolated, User: d.options.User}
-	folder, err := d.marked(ctx, h.ID)
-	if err == nil && folder != "" {
-		err = d.bound(ctx, &s, folder)
+	v, err := d.find.Volume(ctx, names.Box, h.ID)
+	if err == nil && v == nil {
+		err = fmt.Errorf("%w: it has no workspace", sandbox.ErrGone)
+	}
+	if err == nil && v.Labels[names.Folder] != "" {
+		err = d.bound(ctx, &s, v.Labels[names.Folder])
 	}
 	if err != nil {
 		return nil, err
 	}
 	if s.Image == "" {
-		old, err := d.look(ctx, h.ID)
+		old, err := d.find.Container(ctx, names.Box, h.ID)
 		if err != nil {
 			return nil, err
 		}
 		s.Image = d.options.Image
 		if old != nil {
-			s.Image = old.Config.Labels[labelImage]
+			s.Image = old.Config.Labels[names.Image]
 		}
 	}
 	if s.Image == "" {
-		return nil, unavailable(nil, "No container image is set, so the workspace cannot be read. Set a default with --sandbox-image.")
+		return nil, words.Unavailable(nil, "No container image is set, so the workspace cannot be read. Set a default with --sandbox-image.")
 	}
-	img, here, err := d.find(ctx, s.Image)
+	img, here, err := d.image(ctx, s.Image)
 	if err == nil && !here {
 		if err = d.pull(ctx, s.Image, func(sandbox.Progress) {}); err == nil {
-			img, _, err = d.find(ctx, s.Image)
+			img, _, err = d.image(ctx, s.Image)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &plan{
-		shape: s, id: h.ID, name: d.passingName(h.ID, rand.Text()), volume: d.volume(h.ID), image: img,
+		shape: s, id: h.ID, name: d.find.Names.Passing(h.ID), volume: v.Name, image: img,
 		limits: sandbox.Limits{}.OrDefault(), passing: true,
 	}, nil
 }
@@ -154,45 +157,45 @@ func (d *Driver) snapshot(ctx context.Context, h sandbox.Handle, id string) (err
 	}
 	from.program = runnerPath // never run, so it need not be there
 	to := *from
-	to.id, to.volume, to.name = id, d.volume(id), d.passingName(id, rand.Text())
+	to.id, to.volume, to.name = id, d.find.Workspace(id)[0], d.find.Names.Passing(id)
 	to.writes = true
-	labels, found, err := d.store(ctx, h.ID)
+	store, err := d.find.Volume(ctx, names.Store, h.ID)
 	if err != nil {
 		return err
 	}
-	if found {
-		from.store, to.store = d.storeName(h.ID), d.storeName(id)
+	if store != nil {
+		from.store, to.store = store.Name, d.find.Names.Store(id)[0]
 	}
 	source, err := d.create(ctx, from)
 	if err != nil {
-		return d.startWords(err, from.shape)
+		return d.words.Start(err, from.Image, from.Prepared)
 	}
 	defer d.discard(ctx, source)
 	// The volume is made by itself, so that it has the labels of a workspace and
 	// starts empty whatever the image has at its place.
-	if _, err := d.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: to.volume, Labels: d.ourLabels(&plan{id: id})}); err != nil {
-		return d.engineSays(err)
+	if _, err := d.find.Make(ctx, names.Box, id, nil); err != nil {
+		return err
 	}
 	defer func() {
 		if err != nil { // half a copy is worse than none
 			tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 			defer cancel()
-			if left := errors.Join(d.removeStore(tidy, id), d.removeVolume(tidy, to.volume, labelID, id)); left != nil {
+			if left := errors.Join(d.removeStore(tidy, id), d.removeVolume(tidy, names.Box, id)); left != nil {
 				d.log.Warn("half a copy of a workspace could not be removed", "volume", to.volume, "error", left)
 			}
 		}
 	}()
-	if found {
-		if err := d.makeStore(ctx, id, labels[labelEmpty] != ""); err != nil {
+	if store != nil {
+		if _, err := d.makeStore(ctx, id, isEmpty(store)); err != nil {
 			return err
 		}
 	}
 	target, err := d.create(ctx, &to)
 	if err != nil {
-		return d.startWords(err, to.shape)
+		return d.words.Start(err, to.Image, to.Prepared)
 	}
 	defer d.discard(ctx, target)
-	if found {
+	if store != nil {
 		if err := d.copyFolder(ctx, source, target, storePath); err != nil {
 			return err
 		}
@@ -204,11 +207,19 @@ func (d *Driver) snapshot(ctx context.Context, h sandbox.Handle, id string) (err
 func (d *Driver) copyFolder(ctx context.Context, from, to, folder string) error {
 	pack, err := d.engine.CopyFromContainer(ctx, from, client.CopyFromContainerOptions{SourcePath: folder + "/."})
 	if err != nil {
-		return fmt.Errorf("packing %s: %w", folder, d.engineSays(err))
+		return fmt.Errorf("packing %s: %w", folder, d.words.Says(err))
 	}
 	defer pack.Content.Close()
-	if err := d.copyIn(ctx, to, folder, pack.Content); err != nil {
-		return fmt.Errorf("unpacking %s: %w", folder, d.engineSays(err))
+	if d.isPodman(ctx) { // it does not see volumes from the top folder, and keeps all links
+		err = d.copyIn(ctx, to, folder, pack.Content)
+	} else {
+		// Docker refuses links that lead out of the folder in which it unpacks, so it is the top one.
+		moved := bind.Moved(pack.Content, folder)
+		err = d.copyIn(ctx, to, "/", moved)
+		moved.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("unpacking %s: %w", folder, d.words.Says(err))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker/check"
+	"deckhand/internal/sandbox/docker/names"
 )
 
 // What several engines need to know of each other is here; see package engines.
@@ -27,8 +28,8 @@ func (d *Driver) Address() string { return d.engine.Address }
 
 // Has reports whether the engine has a container or the workspace of a sandbox.
 func (d *Driver) Has(ctx context.Context, id string) (bool, error) {
-	old, err := d.look(ctx, id)
-	if old != nil || err != nil && !errors.Is(err, errForeign) {
+	old, err := d.find.Container(ctx, names.Box, id)
+	if old != nil || err != nil && !errors.Is(err, names.ErrForeign) {
 		return old != nil, err
 	}
 	_, err = d.folder(ctx, id)
@@ -43,7 +44,7 @@ func (d *Driver) HasImage(ctx context.Context, name string) (bool, error) {
 	if name == "" {
 		name = d.options.Image
 	}
-	_, here, err := d.find(ctx, name)
+	_, here, err := d.image(ctx, name)
 	return here, err
 }
 
@@ -51,7 +52,7 @@ func (d *Driver) HasImage(ctx context.Context, name string) (bool, error) {
 func (d *Driver) State(ctx context.Context) (sandbox.Engine, error) {
 	got, err := d.engine.Info(ctx, client.InfoOptions{})
 	if err != nil {
-		return sandbox.Engine{Address: d.engine.Address}, d.engineSays(err)
+		return sandbox.Engine{Address: d.engine.Address}, d.words.Says(err)
 	}
 	i := got.Info
 	s := sandbox.Engine{Address: d.engine.Address, Version: i.ServerVersion, CPUs: i.NCPU, Memory: i.MemTotal}
@@ -63,14 +64,15 @@ func (d *Driver) State(ctx context.Context) (sandbox.Engine, error) {
 
 // Live returns the IDs of all sandboxes that run on the engine, also those of other servers.
 func (d *Driver) Live(ctx context.Context) ([]string, error) {
-	got, err := d.engine.ContainerList(ctx, client.ContainerListOptions{Filters: make(client.Filters).Add("label", labelOurs+"=1")})
+	got, err := d.engine.ContainerList(ctx, client.ContainerListOptions{Filters: make(client.Filters).Add("label", names.Ours+"=1")})
 	if err != nil {
-		return nil, d.engineSays(err)
+		return nil, d.words.Says(err)
 	}
 	var ids []string
 	for _, c := range got.Items {
-		if id := c.Labels[labelID]; id != "" && c.State != container.StateExited {
-			ids = append(ids, c.Labels[labelInstance]+"/"+id)
+		instance := c.Labels[names.Instance]
+		if kind, id := (names.Names{Instance: instance}).Of(c.Labels); kind == names.Box && c.State != container.StateExited {
+			ids = append(ids, instance+"/"+id)
 		}
 	}
 	return ids, nil

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/containerd/errdefs"
+	"deckhand/internal/sandbox/docker/words"
 	"github.com/moby/moby/client"
 )
 
@@ -45,7 +45,7 @@ func (d *Driver) help(ctx context.Context, p *plan, labels map[string]string) er
 	if d.engine.Local {
 		for _, m := range p.Mounts {
 			if _, err := os.Stat(m.Source); errors.Is(err, fs.ErrNotExist) {
-				return unavailable(err, "A folder to mount into the sandbox does not exist: %s", m.Source)
+				return words.Unavailable(err, "A folder to mount into the sandbox does not exist: %s", m.Source)
 			}
 		}
 	}
@@ -53,30 +53,8 @@ func (d *Driver) help(ctx context.Context, p *plan, labels map[string]string) er
 		return nil // its volume exists
 	}
 	_, err := d.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: p.volume, Labels: labels})
-	if err != nil && !isExisting(err) {
+	if err != nil && !words.IsExisting(err) {
 		return err
 	}
 	return nil
-}
-
-// isExisting reports whether a volume could not be created because it exists.
-func isExisting(err error) bool {
-	return errdefs.IsConflict(err) || holds(brief(err), "already exists")
-}
-
-// isTaken reports that there is a container of that name. Podman calls it an
-// error of its own.
-func isTaken(err error) bool {
-	return err != nil && (errdefs.IsConflict(err) || holds(brief(err), "is already in use"))
-}
-
-// isAsleep reports that a container does not run or is paused.
-func isAsleep(err error) bool {
-	return err != nil && (errdefs.IsConflict(err) || holds(brief(err), "container state improper"))
-}
-
-// isNotThere reports that the engine does not know what it was asked about.
-// Podman says it otherwise when the container goes while it is looked at.
-func isNotThere(err error) bool {
-	return err != nil && (errdefs.IsNotFound(err) || holds(brief(err), "no such container"))
 }

@@ -16,10 +16,12 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/moby/moby/client"
 
+	"deckhand/internal/outbound"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker"
 	"deckhand/internal/sandbox/docker/dockertest"
@@ -267,6 +269,70 @@ func TestPrivateRegistry(t *testing.T) {
 	}
 }
 
+// A user names a registry of a private network: neither it nor what it refers to is asked, unless the operator allows it.
+func TestRegistriesOfUsers(t *testing.T) {
+	plainRegistries(t)
+	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"errors":[{"code":"UNAUTHORIZED","message":"INTERNAL BODY"}]}`)
+	}))
+	t.Cleanup(inside.Close)
+	var asked atomic.Int64
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Www-Authenticate", `Bearer realm="`+inside.URL+`/token",service="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(front.Close)
+	host := strings.TrimPrefix(front.URL, "http://")
+	image := host + "/some/image:1"
+	dir := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", dir)
+	with := func(own string, p outbound.Policy) *rig {
+		return newRig(t, func(o *docker.Options) { o.Image, o.Reach = own, p.CheckPeer })
+	}
+	start := func(r *rig) error {
+		_, err := r.Start(t.Context(), sandbox.Spec{ID: newID(), Image: image}, nil)
+		return err
+	}
+	closed := with("busybox", outbound.Policy{})
+	closed.refused(start(closed), image, "--allow-private "+host)
+	if n := asked.Load(); n > 0 {
+		t.Errorf("the registry was asked %d times", n)
+	}
+	allow, err := outbound.ParseAllow(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range map[string]*rig{
+		"allowed": with("busybox", outbound.Policy{Allow: allow}), "the operator's": with(host+"/the/default", outbound.Policy{}),
+	} {
+		before := asked.Load()
+		err := start(r)
+		r.refused(err, "needs a login")
+		if strings.Contains(fmt.Sprintf("%+v", err), "INTERNAL") || strings.Contains(err.Error(), strings.TrimPrefix(inside.URL, "http://")) {
+			t.Errorf("%s: the error says what is inside: %v", name, err)
+		}
+		if asked.Load() == before {
+			t.Errorf("%s: the registry was not asked", name)
+		}
+	}
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(fmt.Sprintf(`{"auths": {%q: {"username": "me", "password": "secret"}}}`, host))
+	closed.refused(start(closed), "needs a login")
+	write(`{"auths": `)
+	err = start(closed)
+	closed.refused(err, image, "cannot use its login")
+	if strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "config.json") {
+		t.Errorf("the error names a file of the server: %v", err)
+	}
+}
+
 func TestPullGivenUp(t *testing.T) {
 	t.Parallel()
 	plainRegistries(t)
@@ -323,7 +389,7 @@ func TestPullRefused(t *testing.T) {
 	}{
 		{host + "/some/image:none", []string{"does not exist or needs a login"}},
 		{host + "/private/image:1", []string{"does not exist or needs a login"}},
-		{strings.TrimPrefix(closed.URL, "http://") + "/some/image:1", []string{"cannot be reached", "connection refused"}},
+		{strings.TrimPrefix(closed.URL, "http://") + "/some/image:1", []string{"cannot be reached", "log of the server"}},
 		{"Not An Image", []string{"is not the name of an image"}},
 	} {
 		_, err := r.Start(t.Context(), sandbox.Spec{ID: newID(), Image: c.image}, nil)

@@ -17,6 +17,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker"
 	"deckhand/internal/sandbox/docker/dockertest"
+	"deckhand/internal/sandbox/docker/names"
 )
 
 // runnerDir has the runner that all tests share.
@@ -174,5 +175,9 @@ func (r *rig) want(box *sandbox.Sandbox, script, want string) {
 	}
 }
 
-func (r *rig) container(h sandbox.Handle) string { return r.options.Prefix + "-" + h.ID }
-func (r *rig) volume(h sandbox.Handle) string    { return r.options.Prefix + "-ws-" + h.ID }
+func (r *rig) names() names.Names {
+	return names.Names{Prefix: r.options.Prefix, Instance: r.options.Instance}
+}
+
+func (r *rig) container(h sandbox.Handle) string { return r.names().Container(h.ID)[0] }
+func (r *rig) volume(h sandbox.Handle) string    { return r.names().Workspace(h.ID)[0] }

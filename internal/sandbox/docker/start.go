@@ -12,6 +12,8 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker/bind"
+	"deckhand/internal/sandbox/docker/names"
+	"deckhand/internal/sandbox/docker/words"
 )
 
 // errMissing says that the engine does not have the image.
@@ -48,7 +50,7 @@ func (d *Driver) tryStart(ctx context.Context, spec sandbox.Spec, progress func(
 		h, err = d.start(ctx, spec, s, progress)
 	}
 	if errors.Is(err, errMissing) {
-		return h, unavailable(err, "The image %s was removed after it was pulled. Try again.", s.Image)
+		return h, words.Unavailable(err, "The image %s was removed after it was pulled. Try again.", s.Image)
 	}
 	return h, err
 }
@@ -61,32 +63,33 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec, s shape, progress
 	}
 	defer unlock()
 	p := &plan{
-		shape: s, id: spec.ID, name: d.container(spec.ID), volume: d.volume(spec.ID),
+		shape: s, id: spec.ID, name: d.find.Names.Container(spec.ID)[0],
 		limits: spec.Limits.OrDefault(), labels: spec.Labels, generation: 1,
 	}
-	img, here, err := d.find(ctx, s.Image)
+	img, here, err := d.image(ctx, s.Image)
 	if err != nil {
 		return sandbox.Handle{}, err
 	}
 	p.image = img
-	if err := d.mark(ctx, p); err != nil {
+	older, err := d.mark(ctx, p)
+	if err != nil {
 		return sandbox.Handle{}, err
 	}
 	if !here {
 		// A container can outlive the name of its image.
-		old, err := d.look(ctx, p.id)
+		old, err := d.find.Container(ctx, names.Box, p.id)
 		if err != nil {
 			return sandbox.Handle{}, err
 		}
-		if old == nil || old.Config.Labels[labelShape] != s.label() {
+		if old == nil || old.Config.Labels[names.Shape] != s.label() {
 			return sandbox.Handle{}, errMissing
 		}
 	}
 	progress(sandbox.Progress{Step: sandbox.Starting, Message: "Starting " + s.Image})
-	// Nearly always there is nothing of that name, so it is not asked for first.
+	// Nearly always there is no container, so it is not asked for first, unless it may have another name.
 	unseen := time.Now().Add(halfTime)
 	for anew := 0; anew < 3; {
-		if here {
+		if here && !older {
 			h, err := d.fresh(ctx, p)
 			if errors.Is(err, errLost) {
 				anew++
@@ -104,6 +107,10 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec, s shape, progress
 			if !here {
 				return sandbox.Handle{}, errMissing
 			}
+			if older {
+				older = false
+				continue
+			}
 			// It is gone since, or so new that it cannot be seen yet.
 			if time.Now().After(unseen) {
 				break
@@ -118,15 +125,16 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec, s shape, progress
 			return h, err
 		}
 		anew++
+		older = false
 		p.generation = generationOf(old.Config.Labels) + 1
-		if err := d.remove(ctx, p.name); err != nil {
-			return sandbox.Handle{}, d.startWords(err, s)
+		if err := d.remove(ctx, old.ID); err != nil {
+			return sandbox.Handle{}, d.words.Start(err, s.Image, s.Prepared)
 		}
 		if !here {
 			return sandbox.Handle{}, errMissing
 		}
 	}
-	return sandbox.Handle{}, unavailable(nil, "The container %s keeps changing: another program starts and removes it at the same time.", p.name)
+	return sandbox.Handle{}, words.Unavailable(nil, "The container %s keeps changing: another program starts and removes it at the same time.", p.name)
 }
 
 var (
@@ -152,7 +160,7 @@ func (d *Driver) fresh(ctx context.Context, p *plan) (sandbox.Handle, error) {
 		err = d.deaf(ctx, made, err, p)
 		d.discard(ctx, made)
 		// Some engines find out only inside that what we mounted may not be run there.
-		if !p.mounts || !d.isRunnerMount(err) || !holds(brief(err), "permission denied") {
+		if !p.mounts || !d.isRunnerMount(err) || !words.Holds(words.Brief(err), "permission denied") {
 			return sandbox.Handle{}, err
 		}
 		p.unmountable = true
@@ -169,7 +177,7 @@ func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
 		d.inject(p)
 		plain, counted := d.plain.Load(), d.counted.Load() // other starts find out at the same time
 		made, err := d.create(ctx, p)
-		if isTaken(err) {
+		if words.IsTaken(err) {
 			return "", errTaken
 		}
 		if err == nil {
@@ -178,7 +186,7 @@ func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
 				return made, nil
 			}
 			d.discard(ctx, made)
-			if holds(brief(err), "marked for removal", "no such container") {
+			if words.Holds(words.Brief(err), "marked for removal", "no such container") {
 				return "", errLost
 			}
 		}
@@ -186,16 +194,16 @@ func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
 		case ctx.Err() != nil:
 			return "", ctx.Err()
 		case p.mounts && d.isRunnerMount(err):
-			d.log.Info("the container engine cannot mount the runner, so it is copied", "why", brief(err))
+			d.log.Info("the container engine cannot mount the runner, so it is copied", "why", words.Brief(err))
 			p.unmountable = true
-		case !plain && holds(brief(err), "disable_ipv6", "sysctl"): // a kernel without IPv6
+		case !plain && words.Holds(words.Brief(err), "disable_ipv6", "sysctl"): // a kernel without IPv6
 			d.plain.Store(true)
-		case !counted && holds(brief(err), "setting rlimit"): // Podman without all of root's rights
+		case !counted && words.Holds(words.Brief(err), "setting rlimit"): // Podman without all of root's rights
 			d.counted.Store(true)
-		case p.Prepared && p.program == runnerPath && isMissingProgram(err):
-			p.program = preparedName
+		case p.Prepared && p.program == runnerPath && words.IsMissingProgram(err):
+			p.program = words.PreparedName
 		default:
-			return "", d.startWords(err, p.shape)
+			return "", d.words.Start(err, p.Image, p.Prepared)
 		}
 	}
 }
@@ -219,20 +227,23 @@ func (d *Driver) launch(ctx context.Context, made string, p *plan) error {
 		return errUnseenRunner
 	}
 	if p.Folder != "" && !bind.Sees(ctx, d.engine.Client, made, p.Folder) {
-		return unavailable(nil, "The container engine at %s has another folder at %s than this machine. Share the folder with the engine, or choose another one.", d.engine.Address, p.Folder)
+		return words.Unavailable(nil, "The container engine at %s has another folder at %s than this machine. Share the folder with the engine, or choose another one.", d.engine.Address, p.Folder)
 	}
 	if err := d.fill(ctx, made, p); err != nil {
 		return err
 	}
 	_, err := d.engine.ContainerStart(ctx, made, client.ContainerStartOptions{})
+	if err != nil && p.Folder != "" && bind.Inaccessible(words.Brief(err), p.Folder) {
+		return words.Unavailable(err, "The container engine at %s cannot open the folder %s. It must be accessible to the user of the engine: use an engine of your own user, or give that user access to the folder and to all folders above it.", d.engine.Address, p.Folder)
+	}
 	return err
 }
 
 // reuse makes a container that exists run. errUseless if it has to be replaced.
 func (d *Driver) reuse(ctx context.Context, p *plan, old *container.InspectResponse) (sandbox.Handle, error) {
-	program := old.Config.Labels[labelRunner]
-	user := old.Config.Labels[labelConnector]
-	h := d.handle(p.id, data{Container: old.ID, Image: old.Config.Labels[labelImage], Runner: program, User: user})
+	program := old.Config.Labels[names.Runner]
+	user := old.Config.Labels[names.Connector]
+	h := d.handle(p.id, data{Container: old.ID, Image: old.Config.Labels[names.Image], Runner: program, User: user})
 	state := container.StateDead
 	if old.State != nil {
 		state = old.State.Status
@@ -241,15 +252,15 @@ func (d *Driver) reuse(ctx context.Context, p *plan, old *container.InspectRespo
 	case container.StateRunning, container.StateRestarting:
 		return h, nil
 	case container.StatePaused:
-		if _, err := d.engine.ContainerUnpause(ctx, old.ID, client.ContainerUnpauseOptions{}); err != nil && !isAsleep(err) {
-			return h, d.startWords(err, p.shape)
+		if _, err := d.engine.ContainerUnpause(ctx, old.ID, client.ContainerUnpauseOptions{}); err != nil && !words.IsAsleep(err) {
+			return h, d.words.Start(err, p.Image, p.Prepared)
 		}
 		return h, nil
 	case container.StateExited, "stopped": // the second is Podman's
 	default:
 		return h, errUseless // half made, or half gone
 	}
-	if old.Config.Labels[labelShape] != p.label() {
+	if old.Config.Labels[names.Shape] != p.label() {
 		return h, errUseless
 	}
 	if err := d.again(ctx, p, old); err != nil {
@@ -283,11 +294,11 @@ func (d *Driver) again(ctx context.Context, p *plan, old *container.InspectRespo
 		want.Ulimits = nil // these cannot be changed, and never differ
 		_, err := d.engine.ContainerUpdate(ctx, old.ID, client.ContainerUpdateOptions{Resources: &want})
 		switch {
-		case isNotThere(err) && old.HostConfig.Memory == 0: // an engine that ignores limits: a new container would have none either
-		case isNotThere(err):
+		case words.IsNotThere(err) && old.HostConfig.Memory == 0: // an engine that ignores limits: a new container would have none either
+		case words.IsNotThere(err):
 			return errUseless // an engine that cannot do that
 		case err != nil:
-			return d.startWords(err, p.shape)
+			return d.words.Start(err, p.Image, p.Prepared)
 		}
 	}
 	if mounted == "" && !p.Prepared { // it was copied; ours may be newer
@@ -296,7 +307,7 @@ func (d *Driver) again(ctx context.Context, p *plan, old *container.InspectRespo
 			return err
 		}
 		if err := d.copyIn(ctx, old.ID, home, pack); err != nil {
-			return d.startWords(err, p.shape)
+			return d.words.Start(err, p.Image, p.Prepared)
 		}
 	}
 	_, err := d.engine.ContainerStart(ctx, old.ID, client.ContainerStartOptions{})
@@ -304,7 +315,7 @@ func (d *Driver) again(ctx context.Context, p *plan, old *container.InspectRespo
 		return errUseless
 	}
 	if err != nil {
-		return d.startWords(err, p.shape)
+		return d.words.Start(err, p.Image, p.Prepared)
 	}
 	return nil
 }
@@ -317,7 +328,7 @@ func sameLimits(a, b container.Resources) bool {
 // deaf says that a container was started but its runner cannot be spoken to.
 func (d *Driver) deaf(ctx context.Context, name string, err error, p *plan) error {
 	var known *sandbox.Unavailable
-	if isOver(err) || errors.As(err, &known) {
+	if words.IsOver(err) || errors.As(err, &known) {
 		return err
 	}
 	// A program that cannot be run ends the container; the engine may need a moment to notice.
@@ -331,26 +342,10 @@ func (d *Driver) deaf(ctx context.Context, name string, err error, p *plan) erro
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	if holds(brief(err), "exec format error") {
-		return d.startWords(err, p.shape)
+	if words.Holds(words.Brief(err), "exec format error") {
+		return d.words.Start(err, p.Image, p.Prepared)
 	}
-	return unavailable(err, "The runner in a container of the image %s does not answer: %s", p.Image, brief(err))
-}
-
-// look finds the container of a sandbox; nil if there is none. One of that name
-// that is not ours is an error.
-func (d *Driver) look(ctx context.Context, id string) (*container.InspectResponse, error) {
-	got, err := d.engine.ContainerInspect(ctx, d.container(id), client.ContainerInspectOptions{})
-	if isNotThere(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, d.engineSays(err)
-	}
-	if c := got.Container.Config; c == nil || c.Labels[labelID] != id {
-		return nil, unavailable(errForeign, "The container %s was not created by Deckhand. Remove or rename it.", d.container(id))
-	}
-	return &got.Container, nil
+	return words.Unavailable(err, "The runner in a container of the image %s does not answer: %s", p.Image, words.Brief(err))
 }
 
 // halfTime is how long a container may be made and not started before it counts
@@ -360,7 +355,7 @@ const halfTime = 10 * time.Second
 // settled finds the container of a sandbox when it is not being started.
 func (d *Driver) settled(ctx context.Context, id string) (*container.InspectResponse, error) {
 	for {
-		old, err := d.look(ctx, id)
+		old, err := d.find.Container(ctx, names.Box, id)
 		if err != nil || old == nil || old.State == nil || old.State.Status != container.StateCreated {
 			return old, err
 		}
@@ -383,9 +378,6 @@ func pause(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// errForeign says that something has our name and is not ours.
-var errForeign = errors.New("not made by us")
 
 // tidyTime bounds cleaning up after a failure, which continues when the caller has left.
 const tidyTime = 30 * time.Second
@@ -411,7 +403,7 @@ func (d *Driver) remove(ctx context.Context, name string) error {
 		case err = <-wait.Error:
 		}
 	}
-	if isNotThere(err) {
+	if words.IsNotThere(err) {
 		return nil
 	}
 	if err != nil {

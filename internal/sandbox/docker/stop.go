@@ -11,6 +11,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/names"
+	"deckhand/internal/sandbox/docker/words"
 )
 
 // Stop ends the container and keeps it with its volume.
@@ -25,8 +27,8 @@ func (d *Driver) Stop(ctx context.Context, h sandbox.Handle) error {
 	}
 	grace := 1
 	_, err = d.engine.ContainerStop(ctx, old.ID, client.ContainerStopOptions{Timeout: &grace})
-	if err != nil && !isNotThere(err) {
-		return fmt.Errorf("stopping the container %s: %w", d.container(h.ID), d.engineSays(err))
+	if err != nil && !words.IsNotThere(err) {
+		return fmt.Errorf("stopping the container %s: %w", d.find.Names.Container(h.ID)[0], d.words.Says(err))
 	}
 	return nil
 }
@@ -40,13 +42,13 @@ func (d *Driver) Destroy(ctx context.Context, h sandbox.Handle) error {
 	defer unlock()
 	if old != nil {
 		if err := d.remove(ctx, old.ID); err != nil {
-			return d.engineSays(err)
+			return d.words.Says(err)
 		}
 	}
 	if err := d.removeStore(ctx, h.ID); err != nil {
 		return err
 	}
-	return d.removeVolume(ctx, d.volume(h.ID), labelID, h.ID)
+	return d.removeVolume(ctx, names.Box, h.ID)
 }
 
 // take waits for exclusive use of a sandbox, drops the connection prepared for it, and finds its
@@ -60,9 +62,9 @@ func (d *Driver) take(ctx context.Context, h sandbox.Handle) (*container.Inspect
 		return nil, nil, err
 	}
 	d.drop(h.ID)
-	old, err := d.look(ctx, h.ID)
-	if errors.Is(err, errForeign) {
-		d.log.Warn("a container has the name of a sandbox and is left alone", "container", d.container(h.ID))
+	old, err := d.find.Container(ctx, names.Box, h.ID)
+	if errors.Is(err, names.ErrForeign) {
+		d.log.Warn("a container has the name of a sandbox and is left alone", "error", err)
 		return nil, unlock, nil
 	}
 	if err != nil {
@@ -72,28 +74,26 @@ func (d *Driver) take(ctx context.Context, h sandbox.Handle) (*container.Inspect
 	return old, unlock, nil
 }
 
-// removeVolume removes a volume if its label says that it belongs to a sandbox.
-func (d *Driver) removeVolume(ctx context.Context, name, label, id string) error {
-	got, err := d.engine.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
-	if isNotThere(err) {
+// removeVolume removes a volume if its labels say that it belongs to a sandbox.
+func (d *Driver) removeVolume(ctx context.Context, k names.Kind, id string) error {
+	v, err := d.find.Volume(ctx, k, id)
+	if errors.Is(err, names.ErrForeign) {
+		d.log.Warn("a volume was not removed, because it was not created by Deckhand", "error", err)
 		return nil
 	}
-	if err != nil {
-		return d.engineSays(err)
+	if err != nil || v == nil {
+		return err
 	}
-	if got.Volume.Labels[label] != id {
-		d.log.Warn("a volume was not removed, because it was not created by Deckhand", "volume", name)
-		return nil
-	}
+	name := v.Name
 	_, err = d.engine.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
-	if errdefs.IsConflict(err) || err != nil && holds(brief(err), "being used") { // it is being inspected
+	if errdefs.IsConflict(err) || err != nil && words.Holds(words.Brief(err), "being used") { // it is being inspected
 		if err := d.removePassing(ctx, func(of string, _ time.Time) bool { return of == id }); err != nil {
 			return err
 		}
 		_, err = d.engine.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
 	}
-	if err != nil && !isNotThere(err) {
-		return fmt.Errorf("removing the volume %s: %w", name, d.engineSays(err))
+	if err != nil && !words.IsNotThere(err) {
+		return fmt.Errorf("removing the volume %s: %w", name, d.words.Says(err))
 	}
 	return nil
 }
@@ -105,13 +105,13 @@ const passingTime = 15 * time.Minute
 // removePassing removes the containers for one look that which chooses, by whose
 // workspace they look at and when they were made.
 func (d *Driver) removePassing(ctx context.Context, which func(id string, made time.Time) bool) error {
-	got, err := d.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.ours()})
+	got, err := d.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.find.Filter()})
 	if err != nil {
-		return d.engineSays(err)
+		return d.words.Says(err)
 	}
 	for _, c := range got.Items {
-		id, passing := c.Labels[labelPassing]
-		if !passing || !d.isOurs(c.Labels) || !which(id, time.Unix(c.Created, 0)) {
+		kind, id := d.find.Of(c.Labels)
+		if kind != names.Passing || !which(id, time.Unix(c.Created, 0)) {
 			continue
 		}
 		if err := d.remove(ctx, c.ID); err != nil {
@@ -121,46 +121,37 @@ func (d *Driver) removePassing(ctx context.Context, which func(id string, made t
 	return nil
 }
 
-// isOurs checks what a filter was asked for: an engine may give what has one of
-// the labels where we meant all of them.
-func (d *Driver) isOurs(labels map[string]string) bool {
-	return labels[labelOurs] == "1" && labels[labelInstance] == d.options.Instance
-}
-
 // List names all sandboxes of this instance: those with a container, and those
 // of which only the workspace is left.
 func (d *Driver) List(ctx context.Context) ([]sandbox.Found, error) {
-	containers, err := d.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.ours()})
+	containers, err := d.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.find.Filter()})
 	if err != nil {
-		return nil, d.engineSays(err)
+		return nil, d.words.Says(err)
 	}
-	volumes, err := d.engine.VolumeList(ctx, client.VolumeListOptions{Filters: d.ours()})
+	volumes, err := d.engine.VolumeList(ctx, client.VolumeListOptions{Filters: d.find.Filter()})
 	if err != nil {
-		return nil, d.engineSays(err)
+		return nil, d.words.Says(err)
 	}
 	var found []sandbox.Found
 	known := map[string]bool{}
 	old := false
 	for _, c := range containers.Items {
-		if !d.isOurs(c.Labels) {
-			continue
-		}
-		if _, passing := c.Labels[labelPassing]; passing {
+		kind, id := d.find.Of(c.Labels)
+		if kind == names.Passing {
 			old = old || time.Unix(c.Created, 0).Before(time.Now().Add(-passingTime))
 			continue
 		}
-		id := c.Labels[labelID]
-		if id == "" || known[id] {
+		if kind != names.Box || known[id] {
 			continue
 		}
 		known[id] = true
 		found = append(found, sandbox.Found{
-			Handle:  d.handle(id, data{Container: c.ID, Image: c.Labels[labelImage], Runner: c.Labels[labelRunner], User: c.Labels[labelConnector]}),
+			Handle:  d.handle(id, data{Container: c.ID, Image: c.Labels[names.Image], Runner: c.Labels[names.Runner], User: c.Labels[names.Connector]}),
 			Running: c.State == container.StateRunning || c.State == container.StateRestarting || c.State == container.StatePaused,
 		})
 	}
 	for _, v := range volumes.Items {
-		if id := v.Labels[labelID]; d.isOurs(v.Labels) && id != "" && !known[id] {
+		if kind, id := d.find.Of(v.Labels); kind == names.Box && !known[id] {
 			known[id] = true
 			found = append(found, sandbox.Found{Handle: d.handle(id, data{})})
 		}

@@ -1,8 +1,10 @@
 package docker_test
 
 import (
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/moby/moby/api/types/container"
@@ -11,6 +13,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker"
 	"deckhand/internal/sandbox/docker/dockertest"
+	"deckhand/internal/sandbox/docker/names"
 	"deckhand/internal/sandbox/sandboxtest"
 )
 
@@ -18,21 +21,23 @@ import (
 func suite(t *testing.T, changes ...string) sandboxtest.Options {
 	host, image := dockertest.Engine(t), dockertest.BusyboxImage(t, changes...)
 	engine := dockertest.Client(t)
-	prefix := func(t *testing.T) string { return "deckhand-" + sandboxtest.Name(t) }
+	called := func(t *testing.T) names.Names {
+		return names.Names{Prefix: "deckhand-" + sandboxtest.Name(t), Instance: sandboxtest.Name(t)}
+	}
 	return sandboxtest.Options{
 		New: func(t *testing.T, out sandbox.Outward) sandbox.Driver {
 			d, err := docker.New(docker.Options{
 				Host: host, Runner: sandboxtest.Runner(t), Image: image,
-				Prefix: prefix(t), Instance: sandboxtest.Name(t), Outward: out,
+				Prefix: called(t).Prefix, Instance: called(t).Instance, Outward: out,
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return d
 		},
-		Confined: true, Limits: limits(t, engine), Disk: true, Connectors: true, Shell: "sh", NoGit: true, Folders: true,
+		Confined: true, Limits: limits(t, engine), Disk: true, Connectors: true, Shell: "sh", NoGit: true, Folders: true, Foreign: foreign(t, host),
 		Kill: func(t *testing.T, h sandbox.Handle) {
-			name := prefix(t) + "-" + h.ID
+			name := called(t).Container(h.ID)[0]
 			ended := engine.ContainerWait(t.Context(), name, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
 			if _, err := engine.ContainerKill(t.Context(), name, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
 				t.Fatal(err)
@@ -44,6 +49,16 @@ func suite(t *testing.T, changes ...string) sandboxtest.Options {
 			}
 		},
 	}
+}
+
+// foreign reports whether an engine belongs to another user, by its socket.
+func foreign(t *testing.T, host string) bool {
+	t.Helper()
+	info, err := os.Stat(strings.TrimPrefix(host, "unix://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid()
 }
 
 // limits reports whether the engine can limit memory and processes. Only a rootless one may be unable to.

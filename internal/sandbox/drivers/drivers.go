@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/engines"
 	"deckhand/internal/sandbox/runner/embedded"
 )
 
@@ -110,6 +111,26 @@ func Unconfined(name string) string {
 		return ""
 	}
 	return kinds[i].Name
+}
+
+// WithEngines returns the driver for a value of --sandbox and addresses of container engines. Auto does not ignore such an address.
+func WithEngines(name string, hosts []string) string {
+	if name == Auto && len(hosts) > 0 {
+		return engines.Kind.Name
+	}
+	return name
+}
+
+// CheckEngines returns an error if a driver that uses container engines cannot use their addresses. It does not connect.
+func CheckEngines(name string, hosts []string) error {
+	if name != engines.Kind.Name {
+		return nil
+	}
+	d, err := engines.Kind.Open(sandbox.Options{EngineHosts: hosts})
+	if err != nil {
+		return err
+	}
+	return Driver{Driver: d}.Close()
 }
 
 // Driver is the chosen driver.

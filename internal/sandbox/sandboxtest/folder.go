@@ -1,8 +1,10 @@
 package sandboxtest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -19,6 +21,15 @@ func folder(t *testing.T, o Options) {
 	must(t, err)
 	must(t, os.MkdirAll(filepath.Join(dir, "sub"), 0o700))
 	must(t, os.WriteFile(filepath.Join(dir, "sub", "file"), []byte("of the host\n"), 0o600))
+	if o.Foreign {
+		d := driver(t, o, nil)
+		_, err := d.Start(within(t), sandbox.Spec{ID: "foreign", Folder: dir}, nil)
+		var why *sandbox.Unavailable
+		if !errors.As(err, &why) || !strings.Contains(why.Reason, "accessible to the user of the engine") || !strings.Contains(why.Reason, dir) {
+			t.Errorf("a folder that the engine cannot open: %v", err)
+		}
+		return
+	}
 	b := open(t, o, sandbox.Spec{Folder: dir}, nil)
 	same(t, "what is there", b.ok(t, "cat sub/file"), "of the host")
 	b.ok(t, "echo more >> sub/file && mkdir made && echo new > made/file && chmod 640 made/file")
@@ -30,6 +41,14 @@ func folder(t *testing.T, o Options) {
 		must(t, err)
 		if st := info.Sys().(*syscall.Stat_t); int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid() {
 			t.Errorf("%s belongs to %d:%d", name, st.Uid, st.Gid)
+		}
+	}
+	if o.Confined { // other users of the machine could run such a file
+		b.ok(t, "touch setid; chmod 4755 setid || chmod 2755 setid || chmod 6755 setid || true")
+		info, err := os.Stat(filepath.Join(dir, "setid"))
+		must(t, err)
+		if info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
+			t.Errorf("a file of the sandbox has the mode %v", info.Mode())
 		}
 	}
 	if v, ok := b.driver.(sandbox.Viewer); ok {

@@ -47,6 +47,8 @@ type Options struct {
 	Connectors bool
 	// Folders says that folders of this machine can be workspaces. Drivers with State always support them.
 	Folders bool
+	// Foreign says that sandboxes run on an engine of another user, which cannot open a folder of this one.
+	Foreign bool
 	// State is the folder where the driver that New makes for t keeps its things
 	// on this machine; nil if it keeps none here.
 	State func(t *testing.T) string

@@ -79,6 +79,12 @@ func Sees(ctx context.Context, engine *client.Client, container, folder string) 
 	return false
 }
 
+// Inaccessible reports whether an engine said that it may not open the folder of a container. A rootless engine has only the rights of its
+// user.
+func Inaccessible(said, folder string) bool {
+	return strings.Contains(said, "permission denied") && (strings.Contains(said, `"`+sandbox.Workspace+`"`) || strings.Contains(said, folder))
+}
+
 // Workspace returns the mount of a workspace: a folder, or a volume with labels. The mount of a temporary container is read-only unless it
 // writes.
 func Workspace(folder, volume string, labels map[string]string, temporary, writes bool) mount.Mount {

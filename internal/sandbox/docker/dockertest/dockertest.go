@@ -59,7 +59,12 @@ func Client(t testing.TB) *client.Client {
 // Sandboxes are the IDs of all sandboxes of which the engine has a container or a volume.
 func Sandboxes(t testing.TB) map[string]bool {
 	t.Helper()
-	engine, ours := Client(t), make(client.Filters).Add("label", "deckhand=1")
+	return sandboxesOn(t, Client(t))
+}
+
+func sandboxesOn(t testing.TB, engine *client.Client) map[string]bool {
+	t.Helper()
+	ours := make(client.Filters).Add("label", "deckhand=1")
 	containers, err := engine.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: ours})
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +129,11 @@ var importing sync.Mutex
 // Changes are lines of a Dockerfile, such as "USER 1000".
 func Import(t testing.TB, name string, files []File, changes ...string) string {
 	t.Helper()
+	return importTo(t, Client(t), name, files, changes)
+}
+
+func importTo(t testing.TB, engine *client.Client, name string, files []File, changes []string) string {
+	t.Helper()
 	importing.Lock()
 	defer importing.Unlock()
 	pack := Tar(t, files...)
@@ -131,7 +141,6 @@ func Import(t testing.TB, name string, files []File, changes ...string) string {
 	sum.Write(pack)
 	io.WriteString(sum, strings.Join(changes, "\n"))
 	ref := "deckhand-test/" + name + ":" + hex.EncodeToString(sum.Sum(nil)[:6])
-	engine := Client(t)
 	if _, err := engine.ImageInspect(t.Context(), ref); err == nil {
 		return ref
 	}
@@ -184,10 +193,12 @@ func Busybox(t testing.TB) []File {
 	return files
 }
 
+const shell = `CMD ["/bin/sh"]`
+
 // BusyboxImage is an image of Busybox.
 func BusyboxImage(t testing.TB, changes ...string) string {
 	t.Helper()
-	return Import(t, "busybox", Busybox(t), append([]string{`CMD ["/bin/sh"]`}, changes...)...)
+	return Import(t, "busybox", Busybox(t), append([]string{shell}, changes...)...)
 }
 
 // Build builds a program of this module as a static file.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/moby/moby/client"
 )
 
 // Own is an engine of one test.
@@ -77,6 +79,28 @@ func StartKind(t testing.TB, kind string) *Own {
 		Missing(t, err.Error())
 	}
 	return &Own{Host: host, dir: dir}
+}
+
+// BusyboxImage is an image of Busybox on this engine. Its name is the same on every engine.
+func (o *Own) BusyboxImage(t testing.TB) string {
+	t.Helper()
+	return importTo(t, o.client(t), "busybox", Busybox(t), []string{shell})
+}
+
+// Sandboxes are the IDs of the sandboxes on this engine, as Sandboxes.
+func (o *Own) Sandboxes(t testing.TB) map[string]bool {
+	t.Helper()
+	return sandboxesOn(t, o.client(t))
+}
+
+func (o *Own) client(t testing.TB) *client.Client {
+	t.Helper()
+	engine, err := client.New(client.WithHost(o.Host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { engine.Close() })
+	return engine
 }
 
 // Resume starts the engine after Halt, and returns its address.

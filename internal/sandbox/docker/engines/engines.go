@@ -23,7 +23,7 @@ import (
 var Kind = sandbox.Kind{
 	Properties: sandbox.Properties{Name: docker.Name, Label: "any image", Auto: 2, Images: true, SlowStart: true, Confined: true, Folders: true},
 	Open: func(o sandbox.Options) (sandbox.Driver, error) {
-		return Open(docker.Options{Runner: o.Runner, RunnerFor: o.RunnerFor, Image: o.Image, Pull: o.Pull, User: o.User, Instance: o.Instance, Outward: o.Outward, Logger: o.Logger}, o.EngineHosts)
+		return Open(docker.Options{Runner: o.Runner, RunnerFor: o.RunnerFor, Image: o.Image, Pull: o.Pull, Reach: o.Reach, User: o.User, Instance: o.Instance, Outward: o.Outward, Logger: o.Logger}, o.EngineHosts)
 	},
 }
 

@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -36,7 +39,7 @@ func newRig(t *testing.T) *rig {
 	}
 	r := &rig{t: t, own: []*dockertest.Own{dockertest.Start(t), dockertest.Start(t)}}
 	for _, o := range r.own {
-		r.options = docker.Options{Runner: sandboxtest.Runner(t), Image: busybox(t, o), Instance: "test-" + rand.Text()}
+		r.options = docker.Options{Runner: sandboxtest.Runner(t), Image: o.BusyboxImage(t), Instance: "test-" + rand.Text()}
 	}
 	r.Set = r.open()
 	return r
@@ -47,13 +50,6 @@ func (r *rig) in(t *testing.T) *rig {
 	part := *r
 	part.t = t
 	return &part
-}
-
-// busybox puts the image into an engine.
-func busybox(t *testing.T, o *dockertest.Own) string {
-	t.Helper()
-	t.Setenv("DOCKER_HOST", o.Host)
-	return dockertest.BusyboxImage(t)
 }
 
 func (r *rig) hosts() []string { return []string{r.own[0].Host, r.own[1].Host} }
@@ -229,6 +225,7 @@ func TestEngines(t *testing.T) {
 	t.Run("Twice", func(t *testing.T) { r.in(t).twice() })
 	t.Run("PrivateRegistry", func(t *testing.T) { r.in(t).privateRegistry() })
 	t.Run("NeverPulled", func(t *testing.T) { r.in(t).neverPulled() })
+	t.Run("Folder", func(t *testing.T) { r.in(t).folder() })
 }
 
 // gone ends the second engine, and looks what happens to sandboxes on it and to others.
@@ -324,6 +321,52 @@ func (r *rig) twice() {
 	}
 }
 
+// folder: a sandbox in a folder of this machine is on an engine that sees the folder, however much it does.
+func (r *rig) folder() {
+	t := r.t
+	s := r.open(forwarded(t, r.own[1].Host), r.own[0].Host)
+	t.Cleanup(func() { r.cleared(s) })
+	r.start(s, sandbox.Spec{ID: "before"}, "true")
+	for i := range 2 {
+		if h, _ := r.start(s, sandbox.Spec{ID: fmt.Sprintf("folder%d", i), Folder: t.TempDir()}, "true"); docker.EngineOf(h) != r.own[0].Host {
+			t.Errorf("a sandbox in a folder is on %s", docker.EngineOf(h))
+		}
+	}
+}
+
+// forwarded is the address of an engine as if it were on another machine.
+func forwarded(t *testing.T, host string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ended sync.WaitGroup
+	t.Cleanup(ended.Wait)
+	t.Cleanup(func() { l.Close() })
+	ended.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("unix", strings.TrimPrefix(host, "unix://"))
+			if err != nil {
+				from.Close()
+				continue
+			}
+			pass := func(a, b net.Conn) {
+				_, _ = io.Copy(a, b)
+				a.Close()
+				b.Close()
+			}
+			ended.Go(func() { pass(from, to) })
+			ended.Go(func() { pass(to, from) })
+		}
+	})
+	return "tcp://" + l.Addr().String()
+}
+
 // neverPulled: if images are not pulled, the engine that has the image is chosen, however much it does.
 func (r *rig) neverPulled() {
 	t := r.t
@@ -364,7 +407,7 @@ func TestKinds(t *testing.T) {
 	for _, kind := range dockertest.Kinds {
 		own := dockertest.StartKind(t, kind)
 		r.own, hosts = append(r.own, own), append(hosts, own.Host)
-		r.options = docker.Options{Runner: sandboxtest.Runner(t), Image: busybox(t, own), Instance: "test-" + rand.Text()}
+		r.options = docker.Options{Runner: sandboxtest.Runner(t), Image: own.BusyboxImage(t), Instance: "test-" + rand.Text()}
 	}
 	r.Set = r.open(hosts...)
 	t.Cleanup(func() { r.cleared(r.Set) })

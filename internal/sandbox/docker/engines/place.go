@@ -160,9 +160,13 @@ type load struct {
 	image bool
 }
 
+// here reports whether an engine is reached by a socket of this machine, so that it may see the same files.
+func (e *engine) here() bool { return strings.HasPrefix(e.Address(), "unix:") }
+
 // choose returns the engine that has the fewest live sandboxes for its processors and memory. If images are never pulled, it must have
-// the image.
+// the image, and for a sandbox in a folder of this machine it must be here, if one is.
 func (s *Set) choose(ctx context.Context, spec sandbox.Spec) (*engine, error) {
+	local := spec.Folder != "" && slices.ContainsFunc(s.engines, (*engine).here)
 	answers := ask(ctx, s, func(ctx context.Context, e *engine) (l load, err error) {
 		if l.state, err = s.stateOf(ctx, e); err != nil {
 			return l, err
@@ -179,6 +183,9 @@ func (s *Set) choose(ctx context.Context, spec sandbox.Spec) (*engine, error) {
 	for _, a := range answers {
 		if a.err != nil {
 			why = errors.Join(why, a.err)
+			continue
+		}
+		if local && !a.here() {
 			continue
 		}
 		n := s.count(a.engine, a.value.live, a.engine.Instance()+"/"+spec.ID)

@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/registry"
 )
 
 // Pulls are the images that are being pulled. A pull is cancelled when its last caller leaves.
@@ -19,12 +20,15 @@ type Pulls struct {
 	Engine *client.Client
 	// Words converts an error of the engine to a message for users.
 	Words func(err error, image string) error
-	// Auth returns the credentials for the registry of an image, or "" for none.
-	Auth func(ctx context.Context, image string) (string, error)
+	// Registries returns the credentials for the registry of an image, and refuses some.
+	Registries Rule
 
 	mu sync.Mutex
 	by map[string]*pull
 }
+
+// Rule decides which registries users may name.
+type Rule = registry.Rule
 
 type pull struct {
 	cancel  context.CancelFunc
@@ -92,7 +96,7 @@ func (d *Pulls) runPull(ctx context.Context, name string, p *pull) {
 
 // pullOnce asks the engine to pull and reads what it says about it.
 func (d *Pulls) pullOnce(ctx context.Context, name string, say func(string)) error {
-	auth, err := d.Auth(ctx, name)
+	auth, err := d.Registries.Auth(ctx, name)
 	if err != nil {
 		return d.Words(err, name)
 	}

@@ -70,6 +70,8 @@ func checkHost(h container.HostConfig) (*container.HostConfig, error) {
 		return nil, refused("a container must have the security option no-new-privileges, and no other")
 	case !slices.Equal(h.MaskedPaths, docker.Masked):
 		return nil, refused("the masked paths of a container must be those of the docker driver")
+	case h.ShmSize < 0 || h.ShmSize > docker.SharedBytes:
+		return nil, refused("the shared memory of a container must have at most %d bytes", docker.SharedBytes)
 	case h.OomScoreAdj < 0:
 		return nil, refused("oom_score_adj must not be negative")
 	case h.LogConfig.Type != "json-file" && h.LogConfig.Type != "":
@@ -127,8 +129,26 @@ func checkMount(m mount.Mount) error {
 	return nil
 }
 
-// checkResources returns the limits. Devices are refused.
+// maxUlimits are the limits of processes that a container may have, and their maximum values; 0 for any.
+var maxUlimits = map[string]int64{"nofile": docker.OpenFiles, "nproc": docker.UserProcesses, "core": 0, "fsize": 0}
+
+// checkResources returns the limits. A container must have limits of memory and processes, because the server sets them for every sandbox.
+// Devices are refused.
 func checkResources(r container.Resources) (container.Resources, error) {
+	switch {
+	case r.Memory <= 0 || r.MemorySwap != r.Memory:
+		return r, refused("a container must have a memory limit, and no swap")
+	case r.PidsLimit == nil || *r.PidsLimit <= 0:
+		return r, refused("a container must have a limit of processes")
+	case r.CPUQuota < 0:
+		return r, refused("the CPU quota must not be negative")
+	}
+	for _, u := range r.Ulimits {
+		most, ok := maxUlimits[u.Name]
+		if !ok || u.Hard < 0 || u.Soft > u.Hard || most > 0 && u.Hard > most || u.Name == "core" && u.Hard != 0 {
+			return r, refused("the ulimit %s of a container is not allowed", u.Name)
+		}
+	}
 	limits := container.Resources{
 		Memory: r.Memory, MemorySwap: r.MemorySwap, CPUPeriod: r.CPUPeriod, CPUQuota: r.CPUQuota, PidsLimit: r.PidsLimit, Ulimits: r.Ulimits,
 	}

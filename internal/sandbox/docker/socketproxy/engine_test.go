@@ -114,7 +114,7 @@ const form = "application/x-www-form-urlencoded"
 // sandboxWith returns the body of a request for a container, with more fields of its host.
 func sandboxWith(host string) string {
 	masked, _ := json.Marshal(docker.Masked)
-	return fmt.Sprintf(`{"Image":"x","Labels":{"deckhand":"1"},"HostConfig":{"NetworkMode":"none","CapDrop":["ALL"],"SecurityOpt":["no-new-privileges"],"MaskedPaths":%s%s}}`, masked, host)
+	return fmt.Sprintf(`{"Image":"x","Labels":{"deckhand":"1"},"HostConfig":{"NetworkMode":"none","CapDrop":["ALL"],"SecurityOpt":["no-new-privileges"],"Memory":1,"MemorySwap":1,"PidsLimit":1,"MaskedPaths":%s%s}}`, masked, host)
 }
 
 func TestNothingUncheckedReachesTheEngine(t *testing.T) {
@@ -123,6 +123,12 @@ func TestNothingUncheckedReachesTheEngine(t *testing.T) {
 	const create, asJSON = "POST /v1.45/containers/create?name=deckhand-n", "application/json"
 	pull := "POST /v1.45/images/create?fromImage=docker.io/library/x&tag=1"
 	for what, r := range map[string][3]string{
+		"no memory limit":             {create, asJSON, strings.Replace(sandboxWith(""), `"Memory":1`, `"Memory":0`, 1)},
+		"swap":                        {create, asJSON, strings.Replace(sandboxWith(""), `"MemorySwap":1`, `"MemorySwap":-1`, 1)},
+		"no limit of processes":       {create, asJSON, strings.Replace(sandboxWith(""), `"PidsLimit":1`, `"PidsLimit":-1`, 1)},
+		"shared memory":               {create, asJSON, sandboxWith(`,"ShmSize":1099511627776`)},
+		"ulimit":                      {create, asJSON, sandboxWith(`,"Ulimits":[{"Name":"nofile","Soft":1,"Hard":1048576}]`)},
+		"unknown ulimit":              {create, asJSON, sandboxWith(`,"Ulimits":[{"Name":"memlock","Soft":-1,"Hard":-1}]`)},
 		"no read-only paths":          {create, asJSON, sandboxWith(`,"ReadonlyPaths":[]`)},
 		"empty CapAdd":                {create, asJSON, sandboxWith(`,"CapAdd":[]`)},
 		"empty devices":               {create, asJSON, sandboxWith(`,"Devices":[]`)},

@@ -151,7 +151,7 @@ func TestRefused(t *testing.T) {
 	type m = map[string]any
 	// good is a container that is allowed; a change makes it one that is not.
 	good := func(change func(config, host m)) m {
-		host := m{"NetworkMode": "none", "CapDrop": []string{"ALL"}, "SecurityOpt": []string{"no-new-privileges"}, "MaskedPaths": docker.Masked}
+		host := m{"NetworkMode": "none", "CapDrop": []string{"ALL"}, "SecurityOpt": []string{"no-new-privileges"}, "MaskedPaths": docker.Masked, "Memory": 64 << 20, "MemorySwap": 64 << 20, "PidsLimit": 16}
 		config := m{"Image": image, "Labels": m{"deckhand": "1", "deckhand.instance": "refused"}, "HostConfig": host}
 		change(config, host)
 		return config
