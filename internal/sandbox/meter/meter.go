@@ -122,7 +122,7 @@ func (m *Meter) lost(now sandbox.Space) bool {
 	gone := m.space.FreeBytes - now.FreeBytes
 	files := m.space.FreeInodes - now.FreeInodes
 	left := m.left(m.space) / approach
-	return gone > left || files*costOf(now) > left || files > leftFiles(m.space)/approach || tight(now) && (gone > 0 || files > 0)
+	return gone > left || files*costOf(now) > left || files > leftFiles(m.space)/approach || Tight(now) && (gone > 0 || files > 0)
 }
 
 // stale says whether a sandbox may have come to its limit, or back below it, since it was measured.
@@ -142,8 +142,8 @@ func costOf(now sandbox.Space) int64 {
 	return max(fileCost, now.Bytes/now.Inodes)
 }
 
-// tight says that the disk itself is nearly full.
-func tight(now sandbox.Space) bool {
+// Tight says that the disk itself is nearly full.
+func Tight(now sandbox.Space) bool {
 	return now.Bytes > 0 && now.FreeBytes < headroom(now, now.Bytes, headroomBytes) ||
 		now.Inodes > 0 && now.FreeInodes < headroom(now, now.Inodes, headroomInodes)
 }
@@ -201,7 +201,7 @@ func (m *Meter) measured(at time.Time, took time.Duration, used int64, before, n
 	case first:
 		m.peak = used + slack
 	}
-	if first || !tight(now) {
+	if first || !Tight(now) {
 		m.base = used
 	}
 	m.base = min(m.base, used)
@@ -212,7 +212,7 @@ func (m *Meter) measured(at time.Time, took time.Duration, used int64, before, n
 		return fmt.Sprintf("Disk limit reached: %d of %d files used. All running processes were stopped. Delete files to continue.", m.files.Files, m.mostFiles())
 	case used > m.limit && grew > 0:
 		return fmt.Sprintf("Disk limit reached: %s of %s used. All running processes were stopped. Delete files to continue.", Size(used), Size(m.limit))
-	case tight(now) && used > m.base: // it may have stopped growing: nothing grows on a full disk
+	case Tight(now) && used > m.base: // it may have stopped growing: nothing grows on a full disk
 		return fmt.Sprintf("The server's disk is nearly full (%s and %d files left). All running processes were stopped. Delete files to continue.", Size(now.FreeBytes), now.FreeInodes)
 	}
 	return ""

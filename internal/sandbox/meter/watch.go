@@ -68,7 +68,7 @@ func (m *Meter) Watch(ctx context.Context, done <-chan struct{}, inUse func() bo
 // measured yet. It costs nothing as long as little is written.
 func (m *Meter) Full(ctx context.Context) bool {
 	space := m.box.Space()
-	if tight(space) {
+	if Tight(space) {
 		return true
 	}
 	if m.above.Load() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +26,8 @@ type Visitor struct {
 	Leave func(dir int) error
 	// Skip reports whether a folder is not entered; may be nil.
 	Skip func(dir int, name string, st *unix.Stat_t) (bool, error)
+	// Sorted makes the walk meet the names of a folder in the order of their bytes.
+	Sorted bool
 }
 
 // frame is a folder on the way down. It is not kept open, so it is recognised
@@ -48,7 +51,7 @@ func Walk(root int, v Visitor) error {
 		return err
 	}
 	defer func() { unix.Close(dir) }()
-	names, err := list(dir)
+	names, err := v.list(dir)
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ func step(dir int, name string, dev uint64, v Visitor) (int, *frame, error) {
 	}
 	var names []string
 	if err == nil {
-		names, err = list(fd)
+		names, err = v.list(fd)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -195,6 +198,14 @@ func unlock(dir int, name string) error {
 
 // own returns a path to the file of an open descriptor.
 func own(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+func (v Visitor) list(fd int) ([]string, error) {
+	names, err := list(fd)
+	if v.Sorted {
+		slices.Sort(names)
+	}
+	return names, err
+}
 
 // list reads all names in a folder.
 func list(fd int) ([]string, error) {

@@ -54,7 +54,11 @@ func Enter() (config *Config, listener net.Listener, confine func() error, err e
 	} else {
 		unix.Close(ControlFD)
 	}
-	return config, listener, confineThread, nil
+	confine = confineThread
+	if setup.Work != "" { // a folder of the machine
+		confine = func() error { return errors.Join(confineThread(), KeepFolder()) }
+	}
+	return config, listener, confine, nil
 }
 
 // CloseInherited closes descriptors that the server inherited: the sandbox may outlive the

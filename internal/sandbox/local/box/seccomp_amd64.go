@@ -17,3 +17,9 @@ var otherABI = []unix.SockFilter{
 	jump(unix.BPF_JGE, 0x40000000, 0, 1),
 	ret(kill),
 }
+
+// modesHere and opensHere are the calls with modes that only this architecture has.
+var (
+	modesHere = []struct{ call, arg uint32 }{{unix.SYS_CHMOD, 1}, {unix.SYS_CREAT, 1}, {unix.SYS_MKNOD, 1}}
+	opensHere = []opening{{unix.SYS_OPEN, 1}}
+)

@@ -9,3 +9,9 @@ var deniedHere = []uint32{unix.SYS_KEXEC_FILE_LOAD}
 
 // otherABI is empty: there is only one interface with this architecture's mark.
 var otherABI []unix.SockFilter
+
+// modesHere and opensHere are empty: there are only the calls that every architecture has.
+var (
+	modesHere []struct{ call, arg uint32 }
+	opensHere []opening
+)

@@ -10,13 +10,17 @@ import (
 // judge runs the filter as the kernel would.
 func judge(t *testing.T, arch, call uint32, args ...uint64) uint32 {
 	t.Helper()
+	return judgeBy(t, program(), arch, call, args...)
+}
+
+func judgeBy(t *testing.T, p []unix.SockFilter, arch, call uint32, args ...uint64) uint32 {
+	t.Helper()
 	data := make([]byte, 64)
 	binary.LittleEndian.PutUint32(data[atCall:], call)
 	binary.LittleEndian.PutUint32(data[atArch:], arch)
 	for i, a := range args {
 		binary.LittleEndian.PutUint64(data[atArgs+8*i:], a)
 	}
-	p := program()
 	var value uint32
 	for at := 0; at < len(p); at++ {
 		in := p[at]
@@ -110,5 +114,37 @@ func TestFilter(t *testing.T) {
 		if got := judge(t, auditArch, unix.SYS_IOCTL, 3, garbage|uint64(request)); got != nosup {
 			t.Errorf("request %x: %x", request, got)
 		}
+	}
+}
+
+func TestKeepFolder(t *testing.T) {
+	t.Parallel()
+	const at, garbage = 0xffffff9c, uint64(0x10_0000_0000)
+	for _, c := range []struct {
+		call uint32
+		args []uint64
+		want uint32
+	}{
+		{unix.SYS_FCHMOD, []uint64{3, 0o4755}, perm}, {unix.SYS_FCHMOD, []uint64{3, 0o2755 | garbage}, perm}, {unix.SYS_FCHMOD, []uint64{3, 0o1777}, allow},
+		{unix.SYS_FCHMODAT, []uint64{at, 0, 0o6755}, perm}, {unix.SYS_FCHMODAT, []uint64{at, 0o4000, 0o755}, allow},
+		{unix.SYS_FCHMODAT2, []uint64{at, 0, 0o4000}, perm}, {unix.SYS_FCHMODAT2, []uint64{at, 0, 0o644, 0o4000}, allow},
+		{unix.SYS_MKNODAT, []uint64{at, 0, unix.S_IFREG | 0o4755}, perm}, {unix.SYS_MKNODAT, []uint64{at, 0, unix.S_IFIFO | 0o600}, allow},
+		{unix.SYS_OPENAT, []uint64{at, 0, unix.O_CREAT | unix.O_WRONLY, 0o4755}, perm}, {unix.SYS_OPENAT, []uint64{at, 0, unix.O_TMPFILE | unix.O_RDWR, 0o4755}, perm},
+		{unix.SYS_OPENAT, []uint64{at, 0, unix.O_CREAT, 0o755}, allow}, {unix.SYS_OPENAT, []uint64{at, 0, unix.O_RDONLY | unix.O_DIRECTORY, 0o7777}, allow},
+		{unix.SYS_OPENAT2, nil, nosys}, {unix.SYS_READ, []uint64{0o4000, 0o4000, 0o4000}, allow},
+	} {
+		if got := judgeBy(t, withoutSetID(), auditArch, c.call, c.args...); got != c.want {
+			t.Errorf("call %d with %#o: %#x, want %#x", c.call, c.args, got, c.want)
+		}
+	}
+	for _, m := range modesHere {
+		args := make([]uint64, 4)
+		args[m.arg] = 0o4755
+		if got := judgeBy(t, withoutSetID(), auditArch, m.call, args...); got != perm {
+			t.Errorf("call %d: %#x", m.call, got)
+		}
+	}
+	if got := judgeBy(t, withoutSetID(), 1, unix.SYS_READ); got != kill {
+		t.Errorf("another architecture: %#x", got)
 	}
 }

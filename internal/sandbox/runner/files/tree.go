@@ -67,6 +67,17 @@ func ofRunner(parts []string) bool {
 	}
 }
 
+// reserved is the folder of the runner in a container. The runner may write there, but not for its callers.
+const reserved = ".deckhand"
+
+// writable refuses to change the runner's folder, by a path without links.
+func (t Tree) writable(rel string) error {
+	if parts := names(rel); t.name == "/" && len(parts) > 0 && parts[0] == reserved {
+		return errOfRunner
+	}
+	return nil
+}
+
 // errOfRunner refuses what the kernel shows of the runner itself.
 var errOfRunner = fmt.Errorf("%w: it is about the sandbox itself", fs.ErrPermission)
 

@@ -46,6 +46,9 @@ func (t Tree) Write(ctx context.Context, p sandbox.WriteParams, r io.Reader) (sa
 	if rel == "." {
 		return sandbox.File{}, invalid("write", p.Path, "it is a folder")
 	}
+	if err := t.writable(rel); err != nil {
+		return sandbox.File{}, fail("write", p.Path, err)
+	}
 	f, err := t.write(ctx, rel, p, r)
 	return f, fail("write", p.Path, err)
 }
@@ -277,6 +280,9 @@ func (t Tree) Mkdir(p []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := t.writable(rel); err != nil {
+		return fail("make", p, err)
+	}
 	d, missing, err := t.deepest(rel)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
 		err = fs.ErrExist
@@ -301,6 +307,9 @@ func (t Tree) Remove(p []byte) error {
 	}
 	if rel == "." {
 		return invalid("remove", p, "it holds everything else")
+	}
+	if err := t.writable(rel); err != nil {
+		return fail("remove", p, err)
 	}
 	if _, err := t.root.Lstat(rel); err != nil {
 		return fail("remove", p, err)

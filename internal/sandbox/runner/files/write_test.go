@@ -269,3 +269,35 @@ func TestRemove(t *testing.T) {
 	}
 	p.untouched()
 }
+
+// The runner's folder in a container is not changed for those who ask, by whatever path.
+func TestFolderOfTheRunner(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := errors.Join(os.MkdirAll(dir+"/.deckhand/run", 0o755), os.Mkdir(dir+"/workspace", 0o755), os.Symlink("/.deckhand", dir+"/workspace/link")); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	all := At(root, "/")
+	for _, p := range []string{"/.deckhand/x", "/.deckhand/run/x", "/workspace/link/x", "/workspace/../.deckhand/x", "/.deckhand"} {
+		for _, tree := range []Tree{all, all.Exact()} {
+			if _, err := tree.Write(t.Context(), sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte(p)}}, strings.NewReader("x")); err == nil {
+				t.Errorf("%s was written", p)
+			}
+			if err := tree.Mkdir([]byte(p + "/y")); err == nil {
+				t.Errorf("%s/y was made", p)
+			}
+		}
+		if err := all.Remove([]byte(p)); err == nil {
+			t.Errorf("%s was removed", p)
+		}
+	}
+	if _, err := all.Write(t.Context(), sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte("/workspace/.deckhand/x")}}, strings.NewReader("x")); err == nil {
+		return
+	}
+	t.Error("a folder of the same name in the workspace cannot be written")
+}
