@@ -8,7 +8,8 @@ import (
 )
 
 // The body of a row holds the events of one batch, one behind the other: the
-// kind, the time after the row's, and the JSON, each preceded by its length.
+// kind, the time after the row's, and the JSON, each preceded by its length. Then
+// follows the mark of the hash chain, unless the row is older than the chain.
 
 // Event is one event as it lies in a row.
 type Event struct {
@@ -35,24 +36,32 @@ func Events(b []byte) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []Event
+	events, _, err := parse(b)
+	return events, err
+}
+
+// parse reads a row that is not compressed. mark is nil if it has none.
+func parse(b []byte) (out []Event, mark []byte, err error) {
 	for len(b) > 0 {
 		var p Event
 		kind, rest, ok := cutPiece(b)
 		if !ok {
-			return out, ErrCut
+			return out, nil, ErrCut
+		}
+		if len(kind) == 0 && len(out) > 0 && len(b) == markSize {
+			return out, rest, nil
 		}
 		delay, n := binary.Varint(rest)
 		if n <= 0 {
-			return out, ErrCut
+			return out, nil, ErrCut
 		}
 		p.Kind, p.Delay = session.Kind(kind), delay
 		if p.Body, b, ok = cutPiece(rest[n:]); !ok {
-			return out, ErrCut
+			return out, nil, ErrCut
 		}
 		out = append(out, p)
 	}
-	return out, nil
+	return out, nil, nil
 }
 
 // cutPiece takes what is preceded by its length from the front.

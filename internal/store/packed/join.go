@@ -5,14 +5,23 @@ type Joined struct {
 	At   int64 // the time of the first row
 	Rows int
 	Body []byte
+	mark []byte // of the last row
 }
 
 // Add takes in the next row, which has the given time.
 func (j *Joined) Add(at int64, row []byte) error {
-	events, err := Events(row)
+	row, err := Open(row)
 	if err != nil {
 		return err
 	}
+	events, mark, err := parse(row)
+	if err != nil {
+		return err
+	}
+	if j.mark != nil && mark == nil { // the doctor needs a damaged log as it is
+		return ErrCut
+	}
+	j.mark = mark
 	if j.Rows == 0 {
 		j.At = at
 	}
@@ -21,6 +30,14 @@ func (j *Joined) Add(at int64, row []byte) error {
 	}
 	j.Rows++
 	return nil
+}
+
+// Row is the row of all events.
+func (j *Joined) Row() []byte {
+	if j.mark == nil {
+		return Compress(j.Body)
+	}
+	return Compress(appendMark(j.Body, Mark(j.mark)))
 }
 
 // Until is the row with the events up to a number, of a row that ends with the event last. It is
