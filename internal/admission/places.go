@@ -1,0 +1,161 @@
+package admission
+
+import (
+	"container/heap"
+	"fmt"
+	"strconv"
+
+	"deckhand/api"
+	"deckhand/internal/session"
+)
+
+// The reasons to wait.
+const (
+	ServerLimit = "server_limit" // all places of the server are in use
+	UserLimit   = "user_limit"   // the user has as many running conversations as allowed
+)
+
+// Place is where a session stands in the queue.
+type Place = api.QueuePlace
+
+// placeAt describes a place in words, too.
+func placeAt(position int, reason string, running, limit int) Place {
+	why := fmt.Sprintf("%d of %d conversations are running on this server.", running, limit)
+	if reason == UserLimit {
+		why = fmt.Sprintf("You have %d of %d conversations running.", running, limit)
+	}
+	return Place{Position: position, Reason: reason, Running: running, Limit: limit, Message: "Waiting for a free place: " + Ordinal(position) + " in line. " + why}
+}
+
+// Ordinal is a number as people count: 1st, 2nd, 3rd.
+func Ordinal(n int) string {
+	end := "th"
+	if tens := n % 100; tens < 11 || tens > 13 {
+		switch n % 10 {
+		case 1:
+			end = "st"
+		case 2:
+			end = "nd"
+		case 3:
+			end = "rd"
+		}
+	}
+	return strconv.Itoa(n) + end
+}
+
+// places are those of all families that wait, by root: the order in which they would get places if none were added and
+// each free place were taken at once. Families that a user's own limit holds back are counted among the user's own.
+func (l *line) places() map[session.ID]Place {
+	out := make(map[session.ID]Place, len(l.waiting))
+	sim := l.simulate()
+	for position := 1; ; position++ {
+		f := sim.take()
+		if f == nil {
+			break
+		}
+		out[f.Root] = placeAt(position, ServerLimit, l.total(), l.limits.Running)
+	}
+	for user, rest := range sim.left() {
+		for i, f := range rest {
+			out[f.Root] = placeAt(i+1, UserLimit, l.runs(user), l.limits.RunningPerUser)
+		}
+	}
+	return out
+}
+
+// simulation serves a queue as next does, with places that never become scarce.
+type simulation struct {
+	*line
+	runs   map[string]int
+	served map[string]int64
+	grants int64
+	streak int
+	at     [classes]map[string]int // how many of a user's queue were taken
+	heaps  [classes]*candidates
+}
+
+func (l *line) simulate() *simulation {
+	s := &simulation{line: l, runs: map[string]int{}, served: map[string]int64{}, grants: l.grants, streak: l.streak}
+	for c := range s.heaps {
+		s.at[c], s.heaps[c] = map[string]int{}, &candidates{}
+		for user := range l.queues[c] {
+			s.runs[user], s.served[user] = l.runs(user), l.served[user]
+		}
+	}
+	for c := range s.heaps {
+		for user := range l.queues[c] {
+			s.push(class(c), user)
+		}
+	}
+	return s
+}
+
+// push adds a user's first family of a class, unless the user has no more or may have no more places.
+func (s *simulation) push(c class, user string) {
+	if q := s.queues[c][user][s.at[c][user]:]; len(q) > 0 && s.runs[user] < s.limits.RunningPerUser {
+		heap.Push(s.heaps[c], candidate{q[0], s.runs[user], s.served[user]})
+	}
+}
+
+// peek is the best family of a class. What was pushed before its user got another place is pushed anew.
+func (s *simulation) peek(c class) *family {
+	h := s.heaps[c]
+	for h.Len() > 0 {
+		top := h.list[0]
+		if user := top.Owner; top.runs != s.runs[user] || top.served != s.served[user] {
+			heap.Pop(h)
+			s.push(c, user)
+			continue
+		}
+		return top.family
+	}
+	return nil
+}
+
+// take is next and grant.
+func (s *simulation) take() *family {
+	f, automation := s.peek(people), s.peek(automations)
+	if f == nil || automation != nil && s.streak >= peopleFirst {
+		f = automation
+	}
+	if f == nil {
+		return nil
+	}
+	c, user := f.class(), f.Owner
+	heap.Pop(s.heaps[c])
+	s.at[c][user]++
+	s.runs[user]++
+	s.grants++
+	s.served[user] = s.grants
+	s.push(c, user)
+	if s.streak++; f.Automated || s.peek(automations) == nil {
+		s.streak = 0
+	}
+	return f
+}
+
+// left are the families of each user that were not taken, people's first.
+func (s *simulation) left() map[string][]*family {
+	out := map[string][]*family{}
+	for c := range s.queues {
+		for user, q := range s.queues[c] {
+			out[user] = append(out[user], q[s.at[c][user]:]...)
+		}
+	}
+	return out
+}
+
+// candidates are a heap of them.
+type candidates struct{ list []candidate }
+
+func (c *candidates) Len() int      { return len(c.list) }
+func (c *candidates) Swap(i, j int) { c.list[i], c.list[j] = c.list[j], c.list[i] }
+func (c *candidates) Push(x any)    { c.list = append(c.list, x.(candidate)) }
+func (c *candidates) Less(i, j int) bool {
+	return c.list[i].compare(c.list[j]) < 0
+}
+func (c *candidates) Pop() any {
+	last := c.list[len(c.list)-1]
+	c.list = c.list[:len(c.list)-1]
+	return last
+}
