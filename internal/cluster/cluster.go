@@ -61,6 +61,10 @@ const (
 	Interrupt Kind = "interrupt"
 	// MemberLeft says that a member has released its lease.
 	MemberLeft Kind = "member_left"
+	// Take asks one member, To, to work on a session.
+	Take Kind = "take"
+	// Load says how many sessions a member works on or has waiting: Last.
+	Load Kind = "load"
 )
 
 // Wake is what one member tells the others.
@@ -74,6 +78,8 @@ type Wake struct {
 	// Owner and Holder are the session's, for RowChanged.
 	Owner  string
 	Holder string
+	// To is the member that a Take is for.
+	To string
 }
 
 // Wakes carry wakes between members. Implementations pass clustertest.

@@ -66,6 +66,24 @@ func (h *Hub) Delta(id session.ID, call, text string) {
 	}
 }
 
+// DeltaAt is Delta for text that another server sent: it begins after offset bytes of the answer. Text that is known is
+// left out, and after a gap nothing more of the answer is shown, because messages between servers can be lost.
+func (h *Hub) DeltaAt(id session.ID, call string, offset int, text string) {
+	h.open.mu.Lock()
+	known := 0
+	if fr := h.open.byID[id]; fr != nil && fr.call == call {
+		known = len(fr.text)
+		fr.full = fr.full || offset > known
+	} else if offset > 0 {
+		h.open.mu.Unlock()
+		return
+	}
+	h.open.mu.Unlock()
+	if known < offset+len(text) && known >= offset {
+		h.Delta(id, call, text[known-offset:])
+	}
+}
+
 // Hold sets what the call has written after its deltas and what may not be shown
 // yet. It is part of Written until the next delta, which begins with it.
 func (h *Hub) Hold(id session.ID, call, text string) {

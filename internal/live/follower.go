@@ -38,6 +38,7 @@ type follower struct {
 	call    string // the open call of which offset bytes were taken
 	offset  int
 
+	place   *Frame // the place in the queue that was given last; nil if none
 	early   []item // taken by begin
 	changed <-chan struct{}
 }
@@ -102,7 +103,11 @@ func (f *follower) run(ctx context.Context, heartbeat time.Duration, out sink) e
 		}
 		sent, ended, err := f.give(items, out)
 		if err == nil && len(items) == 0 { // the stored goes first: it may be the end of what is being written
-			sent, err = f.giveDelta(out)
+			if sent, err = f.giveDelta(out); err == nil {
+				var moved bool
+				moved, err = f.givePlace(out)
+				sent = sent || moved
+			}
 		}
 		if err == nil && sent {
 			err = out.flush()

@@ -46,6 +46,7 @@ type Hub struct {
 	encoders []Encoder // by Format
 	open     fragments
 	large    large
+	queued   queued
 
 	mu    sync.RWMutex
 	feeds map[feedKey]*feed
@@ -62,7 +63,7 @@ type feedKey struct {
 
 // New makes a Hub that reads from log. Each encoder is a format that readers can choose.
 func New(log session.Log, encoders ...Encoder) *Hub {
-	return &Hub{log: log, encoders: encoders, open: fragments{byID: map[session.ID]*fragment{}}, feeds: map[feedKey]*feed{}}
+	return &Hub{log: log, encoders: encoders, open: fragments{byID: map[session.ID]*fragment{}}, feeds: map[feedKey]*feed{}, queued: queued{byID: map[session.ID]*Frame{}}}
 }
 
 // Encode returns the frame of a stored event as readers of the format get it; false if they

@@ -64,12 +64,21 @@ func (l *Lists) Changed(row session.Row) {
 	}
 }
 
+// Follows reports whether the list of a user has followers.
+func (l *Lists) Follows(owner string) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.owners[owner] != nil
+}
+
 // list is what is new for the readers of one user.
 type list struct {
 	followers int // guarded by Lists.mu
 
 	mu   sync.Mutex
 	rows map[session.ID]*listed
+	// places are the newest ones in the queue of sessions that wait, or waited.
+	places map[session.ID]*listed
 	// told is the number of the newest publication. Those up to floor may be
 	// forgotten, so a reader that stands before it must begin anew.
 	told, floor int64
@@ -217,7 +226,7 @@ func (l *Lists) join(owner string) *lister {
 	defer l.mu.Unlock()
 	d := l.owners[owner]
 	if d == nil {
-		d = &list{rows: map[session.ID]*listed{}, shown: map[session.ID]bool{}, changed: make(chan struct{})}
+		d = &list{rows: map[session.ID]*listed{}, places: map[session.ID]*listed{}, shown: map[session.ID]bool{}, changed: make(chan struct{})}
 		l.owners[owner] = d
 	}
 	d.followers++
@@ -250,7 +259,7 @@ func (r *lister) next(ctx context.Context) ([]Frame, error) {
 	}
 	var out []Frame
 	for _, n := range found {
-		if n.row.Last <= r.shown[n.row.ID] {
+		if n.row.Last > 0 && n.row.Last <= r.shown[n.row.ID] {
 			continue
 		}
 		frame, err := n.encoded(r.lists.encode)
@@ -275,7 +284,8 @@ func (d *list) take(r *lister) (found []*news, anew bool) {
 	case before == d.told:
 		return nil, false
 	}
-	fresh := slices.DeleteFunc(slices.Collect(maps.Values(d.rows)), func(e *listed) bool { return e.number <= before })
+	fresh := slices.AppendSeq(slices.Collect(maps.Values(d.rows)), maps.Values(d.places))
+	fresh = slices.DeleteFunc(fresh, func(e *listed) bool { return e.number <= before })
 	slices.SortFunc(fresh, func(a, b *listed) int { return cmp.Compare(a.number, b.number) })
 	for _, e := range fresh {
 		found = append(found, e.news)

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"deckhand/client"
+)
+
+// home is the server whose machine has the workspace of a conversation, and away another one.
+func (f *fleet) home(id string) (home, away int) {
+	f.t.Helper()
+	for i, b := range f.boxes {
+		if _, err := os.Stat(filepath.Join(b.dir, "boxes", id)); err == nil {
+			return i, (i + 1) % len(f.boxes)
+		}
+	}
+	f.t.Fatal("no server has the workspace")
+	return 0, 0
+}
+
+// typed opens a terminal, runs a command in it and waits for what it prints.
+func (b *box) typed(id, command, want string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
+	defer cancel()
+	conn, _, err := websocket.Dial(ctx, b.base+"/api/conversations/"+id+"/terminal", &websocket.DialOptions{HTTPHeader: http.Header{"X-Session-Api-Key": {b.key}}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	if err := conn.Write(ctx, websocket.MessageBinary, []byte(command+"\n")); err != nil {
+		b.t.Fatal(err)
+	}
+	var seen strings.Builder
+	for !strings.Contains(seen.String(), want) {
+		_, data, err := conn.Read(ctx)
+		if err != nil {
+			b.t.Fatalf("%v after %q", err, seen.String())
+		}
+		seen.Write(data)
+	}
+}
+
+// A workspace stays on its machine, and every server can be asked for what is in it: files, terminals, ports. When the
+// machine is gone, the conversation says so, and it goes on when the machine returns.
+func TestReplicaWorkspaces(t *testing.T) {
+	t.Parallel()
+	page := webServer(t)
+	f := newFleet(t, 2, withSandbox(t, "local")...)
+	f.boxes[0].demo("scripted/demo")
+	id := f.boxes[0].create("$ echo hello from inside > index.html; " + page + "; echo it is served")
+	f.boxes[1].said(id, 0, "it is served")
+	at, other := f.home(id)
+	home, away := f.boxes[at], f.boxes[other]
+
+	if status, text, _ := away.raw(http.MethodGet, "/api/conversations/"+id+"/select-file?file=index.html", ""); status != http.StatusOK || !strings.Contains(text, "hello from inside") {
+		t.Errorf("a file: %d %s", status, text)
+	}
+	away.upload(id, map[string]string{"up.txt": "uploaded elsewhere"})
+	if text, err := away.client.ReadFile(t.Context(), id, "up.txt"); err != nil || text != "uploaded elsewhere" {
+		t.Errorf("the uploaded file: %q %v", text, err)
+	}
+	away.typed(id, "cat up.txt; echo sum-$((42 * 42))", "sum-1764")
+	label := home.webHost(id, 8000)
+	u, _ := url.Parse(away.base)
+	label = strings.SplitN(label, ":", 2)[0] + ":" + u.Port()
+	for range 2 {
+		if status, text, _ := away.raw(http.MethodGet, "/index.html", "", "Host", label); status != http.StatusOK || !strings.Contains(text, "hello from inside") {
+			t.Errorf("a port: %d %s", status, text)
+		}
+	}
+	if status, _, _ := away.raw(http.MethodGet, "/index.html", "", "Host", "x"+label[1:]); status != http.StatusNotFound {
+		t.Errorf("a port that is not there: %d", status)
+	}
+	// Headers that only servers may send are not believed.
+	if status, text, _ := away.raw(http.MethodGet, "/api/conversations/"+id+"/select-file?file=index.html", "", "Deckhand-Routed", "x", "Deckhand-Client", "1.2.3.4"); status != http.StatusOK {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, _, _ := away.raw(http.MethodGet, "/api/conversations/"+id+"/select-file?file=index.html", "", "X-Session-API-Key", ""); status != http.StatusUnauthorized {
+		t.Errorf("without a key: %d", status)
+	}
+	// Nobody else gets in where servers talk to each other.
+	strangersAreRefused(t, home)
+
+	if err := away.client.Say(t.Context(), id, "$ cat up.txt", "k1"); err != nil {
+		t.Fatal(err)
+	}
+	home.said(id, 0, `"content":"uploaded elsewhere`)
+	f.kill(at)
+	if err := away.client.Say(t.Context(), id, "$ echo back >> up.txt; cat up.txt", "k2"); err != nil {
+		t.Fatal(err)
+	}
+	away.follow(id, 0, func(it client.LegacyItem) bool {
+		return strings.Contains(string(it.Raw), "where no server runs at the moment")
+	})
+	away.until("the workspace is missing", func() bool {
+		status, text, _ := away.raw(http.MethodGet, "/api/conversations/"+id+"/select-file?file=index.html", "")
+		return status == http.StatusServiceUnavailable && strings.Contains(text, "where no server runs at the moment")
+	})
+	// Others are not held up.
+	quick := away.create("$ echo alive")
+	away.said(quick, 0, `"content":"alive`)
+
+	back := f.add(home.dir, withSandbox(t, "local")...)
+	away.said(id, 0, `"content":"uploaded elsewhereback`)
+	back.remove(id)
+	away.remove(quick)
+}
+
+// strangersAreRefused checks that the address for other servers wants a certificate.
+func strangersAreRefused(t *testing.T, b *box) {
+	t.Helper()
+	_, after, _ := strings.Cut(b.logs.String(), "address=")
+	address, _, _ := strings.Cut(after, " ")
+	for _, scheme := range []string{"http://", "https://"} {
+		res, err := http.Get(scheme + address + "/api/conversations")
+		if err == nil {
+			text, _ := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			if res.StatusCode < http.StatusBadRequest {
+				t.Errorf("%s is let in: %s", scheme, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// Info is what members know of each other.
+type Info struct {
+	// Name is the member's name, and Machine that of its data directory: a process that was restarted is another
+	// member on the same machine.
+	Name, Machine string
+	// Host is the machine's name for people, and Address where other members reach it, "" for nowhere.
+	Host, Address string
+	// Worker is true if it works on sessions, and not only answers requests.
+	Worker bool
+	Live   bool
+}
+
+// Directory lists the members, also those that have ended lately.
+type Directory interface {
+	Members(ctx context.Context) ([]Info, error)
+}
+
+// Roster is who the members are and which of them are alive.
+type Roster interface {
+	Leases
+	Directory
+}
+
+// NameOn makes the name of a new member on a machine. It is an error of the caller if the machine has a dot.
+func NameOn(machine, random string) string { return machine + "." + random }
+
+// MachineOf is the machine of a member, "" if its name was not made by NameOn.
+func MachineOf(member string) string {
+	machine, _, ok := strings.Cut(member, ".")
+	if !ok {
+		return ""
+	}
+	return machine
+}
+
+// On finds a live member on a machine. If there is none, live is false, and the result is one that has ended, or
+// unknown.
+func On(members []Info, machine string) (found Info, live bool) {
+	found = Info{Machine: machine, Host: machine}
+	for _, m := range members {
+		if m.Machine != machine {
+			continue
+		}
+		if found = m; m.Live {
+			return m, true
+		}
+	}
+	return found, false
+}
+
+// Workers are the live members that work on sessions, sorted by name.
+func Workers(members []Info) []Info {
+	out := slices.DeleteFunc(slices.Clone(members), func(m Info) bool { return !m.Live || !m.Worker })
+	slices.SortFunc(out, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}

@@ -1,0 +1,37 @@
+package nats
+
+import (
+	"encoding/json"
+
+	"deckhand/internal/cluster"
+)
+
+// Wakes implements cluster.Wakes. Its messages have ids and numbers, and nothing that people wrote.
+type Wakes struct {
+	Conn *Conn
+	// Installation keeps those apart that share a NATS server.
+	Installation string
+}
+
+// Subject is that of a kind of message.
+func (w Wakes) Subject(kind string) string { return "deckhand." + w.Installation + "." + kind }
+
+// Publish implements cluster.Wakes.
+func (w Wakes) Publish(wake cluster.Wake) {
+	data, err := json.Marshal(wake)
+	if err == nil { // strings and numbers always encode
+		w.Conn.Publish(w.Subject("wake"), data)
+	}
+}
+
+// Subscribe implements cluster.Wakes.
+func (w Wakes) Subscribe(member string, handle func(cluster.Wake)) (stop func(), err error) {
+	return w.Conn.Subscribe(w.Subject("wake"), func(data []byte) {
+		var wake cluster.Wake
+		if json.Unmarshal(data, &wake) == nil && wake.From != member {
+			handle(wake)
+		}
+	})
+}
+
+var _ cluster.Wakes = Wakes{}

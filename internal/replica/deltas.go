@@ -1,0 +1,223 @@
+package replica
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"deckhand/internal/session"
+)
+
+// Hub takes fragments of answers, and shows them to who follows the session here.
+type Hub interface {
+	Delta(id session.ID, call, text string)
+	Hold(id session.ID, call, text string)
+	EndDelta(id session.ID, call string)
+	// DeltaAt is Delta for a fragment that begins after offset bytes.
+	DeltaAt(id session.ID, call string, offset int, text string)
+}
+
+const (
+	// gather is how long fragments are collected before they are sent to other servers.
+	gather = 40 * time.Millisecond
+	// most is how much text a message has, and gatherMost how much waits in total.
+	most       = 64 << 10
+	gatherMost = 4 << 20
+)
+
+// Deltas shows fragments of answers here and sends them to the other servers, where people may follow. They are sealed:
+// a NATS server may be shared, and does not see what is written.
+type Deltas struct {
+	*Replica
+	Hub
+
+	mu      sync.Mutex
+	open    map[session.ID]*fragment
+	changed map[session.ID]bool
+	size    int
+	wake    chan struct{}
+}
+
+// fragment is what is to be sent of a call.
+type fragment struct {
+	Session session.ID `json:"session"`
+	Call    string     `json:"call"`
+	Offset  int        `json:"offset"`
+	Text    string     `json:"text,omitempty"`
+	End     bool       `json:"end,omitempty"`
+	lost    bool       // something did not fit: the rest would have a hole before it
+}
+
+// NewDeltas makes Deltas. Run sends what is collected.
+func NewDeltas(r *Replica, h Hub) *Deltas {
+	return &Deltas{Replica: r, Hub: h, open: map[session.ID]*fragment{}, changed: map[session.ID]bool{}, wake: make(chan struct{}, 1)}
+}
+
+// Delta implements agent.Deltas, as do Hold and EndDelta.
+func (d *Deltas) Delta(id session.ID, call, text string) {
+	d.Hub.Delta(id, call, text)
+	if d.Alone() || text == "" || session.IsTyped(call) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.open[id]
+	if f == nil || f.Call != call {
+		if f != nil {
+			d.size -= len(f.Text)
+		}
+		f = &fragment{Session: id, Call: call}
+		d.open[id] = f
+	}
+	if f.lost = f.lost || d.size+len(text) > gatherMost; f.lost {
+		return
+	}
+	f.Text += text
+	d.size += len(text)
+	d.poke(id)
+}
+
+// EndDelta implements agent.Deltas.
+func (d *Deltas) EndDelta(id session.ID, call string) {
+	d.Hub.EndDelta(id, call)
+	if d.Alone() || session.IsTyped(call) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f := d.open[id]; f != nil && f.Call == call {
+		f.End = true
+		d.poke(id)
+	}
+}
+
+// poke is called with mu held.
+func (d *Deltas) poke(id session.ID) {
+	d.changed[id] = true
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends fragments and shows those of other servers, until ctx ends.
+func (d *Deltas) Run(ctx context.Context) error {
+	if d.Alone() {
+		return nil
+	}
+	stop, err := d.conn.Subscribe(d.subject("delta"), d.heard)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	tick := time.NewTicker(gather)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.wake:
+		}
+		select { // more comes in the meantime
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for _, f := range d.take() {
+			d.send(f)
+		}
+	}
+}
+
+// take returns what is to be sent.
+func (d *Deltas) take() (out []fragment) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id := range d.changed {
+		f := d.open[id]
+		if f == nil {
+			continue
+		}
+		out = append(out, *f)
+		d.size -= len(f.Text)
+		f.Offset += len(f.Text)
+		f.Text = ""
+		if f.End {
+			delete(d.open, id)
+		}
+	}
+	clear(d.changed)
+	return out
+}
+
+func (d *Deltas) send(f fragment) {
+	for {
+		part := f
+		if len(part.Text) > most {
+			part.Text, part.End = f.Text[:most], false
+		}
+		// The name of the sender keeps it from hearing itself.
+		data, err := json.Marshal(struct {
+			From string `json:"from"`
+			fragment
+			Bytes []byte `json:"bytes"` // a part may end within a character
+		}{d.Member, fragment{Session: part.Session, Call: part.Call, Offset: part.Offset, End: part.End}, []byte(part.Text)})
+		if err == nil {
+			d.conn.Publish(d.subject("delta"), d.seal.seal(data))
+		}
+		if f.Text = f.Text[len(part.Text):]; f.Text == "" {
+			return
+		}
+		f.Offset += len(part.Text)
+	}
+}
+
+// heard shows a fragment of another server.
+func (d *Deltas) heard(sealed []byte) {
+	data, ok := d.seal.open(sealed)
+	if !ok {
+		return
+	}
+	var f struct {
+		From string `json:"from"`
+		fragment
+		Bytes []byte `json:"bytes"`
+	}
+	if json.Unmarshal(data, &f) != nil || f.From == d.Member {
+		return
+	}
+	if len(f.Bytes) > 0 {
+		d.DeltaAt(f.Session, f.Call, f.Offset, string(f.Bytes))
+	}
+	if f.End {
+		d.Hub.EndDelta(f.Session, f.Call)
+	}
+}
+
+// sealer encrypts what is sent to other servers over NATS.
+type sealer struct{ aead cipher.AEAD }
+
+func newSealer(key [32]byte) (s sealer, err error) {
+	own, err := hkdf.Key(sha256.New, key[:], nil, "messages between servers", 32)
+	if err != nil {
+		return s, err
+	}
+	block, err := aes.NewCipher(own)
+	if err != nil {
+		return s, err
+	}
+	s.aead, err = cipher.NewGCMWithRandomNonce(block)
+	return s, err
+}
+
+func (s sealer) seal(plain []byte) []byte { return s.aead.Seal(nil, nil, plain, nil) }
+
+func (s sealer) open(sealed []byte) ([]byte, bool) {
+	plain, err := s.aead.Open(nil, nil, sealed, nil)
+	return plain, err == nil
+}

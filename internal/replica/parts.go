@@ -1,0 +1,66 @@
+package replica
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"deckhand/internal/session"
+	"deckhand/internal/workspace"
+)
+
+// Parts are what of a server has to do with the others. Join makes them.
+type Parts struct {
+	*Replica
+	*Claimer
+	*Deltas
+	Relay
+}
+
+// Join makes the parts of this server. load is how many conversations it works on or has waiting.
+func (r *Replica) Join(sessions *session.Sessions, log session.Log, index session.Index, hub Hub, load func() int) *Parts {
+	p := &Parts{Replica: r, Claimer: NewClaimer(r, sessions, log, load), Deltas: NewDeltas(r, hub), Relay: Relay{Replica: r, Sessions: sessions, Index: index}}
+	if r.peers != nil {
+		r.peers.Sessions = sessions
+	}
+	return p
+}
+
+// Tell has the parts of this server told what other servers change.
+func (p *Parts) Tell(keeper *workspace.Keeper, lists Lists, observers ...session.Observer) {
+	p.Observers = observers
+	p.Watchers = []Watcher{
+		{keeper, func(id session.ID, _ string) bool { return keeper.Keeps(id) }},
+		{lists, func(_ session.ID, owner string) bool { return lists.Follows(owner) }},
+	}
+}
+
+// Lists are told of changed rows, and know whose they show.
+type Lists interface {
+	session.Watcher
+	Follows(owner string) bool
+}
+
+// Run does the background work until ctx ends. handler answers requests that other servers pass on, and has says
+// whether a port of a sandbox here has a name.
+func (p *Parts) Run(ctx context.Context, handler http.Handler, has func(ctx context.Context, label string, port int) bool) error {
+	if p.Alone() {
+		return nil
+	}
+	p.peers.Ports = has
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var tasks sync.WaitGroup
+	for _, run := range []func(context.Context) error{p.Claimer.Run, p.Deltas.Run, p.Relay.Run, func(ctx context.Context) error { return p.peers.Serve(ctx, handler) }} {
+		tasks.Go(func() {
+			if err := run(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	tasks.Wait()
+	if err := context.Cause(ctx); err != nil && err != context.Canceled {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,324 @@
+package replica
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"deckhand/internal/cluster"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/session"
+)
+
+// Peers has requests answered by the server that can: the one with the workspace, or with the connection. Servers know
+// each other by certificates of an authority whose key is in the database, sealed.
+type Peers struct {
+	replica *Replica
+	config  *tls.Config
+	proxy   *httputil.ReverseProxy
+	client  *http.Client
+	// Sessions loads conversations, and Ports says whether a port of a sandbox here has this name. Both are set before
+	// the first request.
+	Sessions *session.Sessions
+	Ports    func(ctx context.Context, label string, port int) bool
+
+	mu     sync.Mutex
+	labels map[string]string // machines, by the names of ports
+}
+
+// Router has requests answered by other servers. Each method reports whether it did.
+type Router interface {
+	Conversation(w http.ResponseWriter, r *http.Request, id string) (bool, error)
+	Socket(w http.ResponseWriter, r *http.Request, sid string) bool
+	Port(w http.ResponseWriter, r *http.Request, label string, port int, allow func() bool) bool
+}
+
+// Router is nil for a server that is alone.
+func (r *Replica) Router() Router {
+	if r.peers == nil {
+		return nil
+	}
+	return r.peers
+}
+
+const (
+	// The headers that a server adds to what it passes on. Only requests of other servers are asked for them.
+	clientHeader, secureHeader, routedHeader = "Deckhand-Client", "Deckhand-Secure", "Deckhand-Routed"
+	// dialTime bounds a connection to another server.
+	dialTime = 5 * time.Second
+	// portPath answers whether a port has a name.
+	portPath = "/replica/port"
+	// maxLabels is how many names of ports are remembered.
+	maxLabels = 10_000
+)
+
+// serverName is the name in the certificate of a machine.
+func serverName(machine string) string { return strings.ToLower(machine) + ".deckhand.internal" }
+
+// newPeers makes the certificate of this server.
+func newPeers(r *Replica, key [32]byte, machine string) (*Peers, error) {
+	seed, err := hkdf.Key(sha256.New, key[:], nil, "certificates of servers", ed25519.SeedSize)
+	if err != nil {
+		return nil, err
+	}
+	authority := ed25519.NewKeyFromSeed(seed)
+	now := time.Now()
+	above := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Deckhand servers"}, NotBefore: time.Unix(0, 0), NotAfter: now.AddDate(20, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, above, above, authority.Public(), authority)
+	if err != nil {
+		return nil, err
+	}
+	root, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	_, own, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	// The clocks of machines differ, and a server may run for years.
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: machine}, DNSNames: []string{serverName(machine)}, NotBefore: now.AddDate(0, 0, -7), NotAfter: now.AddDate(10, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	if der, err = x509.CreateCertificate(rand.Reader, leaf, root, own.Public(), authority); err != nil {
+		return nil, err
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(root)
+	p := &Peers{replica: r, labels: map[string]string{}}
+	p.config = &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: own}},
+		RootCAs: trusted, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"http/1.1"}}
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 32, IdleConnTimeout: time.Minute,
+		DialTLSContext: func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) }}
+	p.client = &http.Client{Transport: transport}
+	p.proxy = &httputil.ReverseProxy{Rewrite: p.outgoing, Transport: transport, FlushInterval: -1, ErrorHandler: p.unreached,
+		ErrorLog: slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug)}
+	r.closers = append(r.closers, transport.CloseIdleConnections)
+	return p, nil
+}
+
+// dial connects to the server of a machine, which stands where others have a host.
+func (p *Peers) dial(ctx context.Context, address string) (net.Conn, error) {
+	machine, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	all, err := p.replica.members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, live := cluster.On(all, strings.ToUpper(machine))
+	if !live || m.Address == "" {
+		return nil, fmt.Errorf("no server runs on the machine %s", m.Host)
+	}
+	config := p.config.Clone()
+	config.ServerName = serverName(machine)
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", m.Address)
+}
+
+// outgoing makes the request to another server: as it came, with what only this server knows of its sender.
+func (p *Peers) outgoing(out *httputil.ProxyRequest) {
+	machine, _ := out.In.Context().Value(toMachine{}).(string)
+	out.Out.URL.Scheme, out.Out.URL.Host = "https", machine
+	out.Out.URL.RawQuery = out.In.URL.RawQuery
+	out.Out.Host = out.In.Host
+	for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded"} {
+		if v := out.In.Header[name]; v != nil {
+			out.Out.Header[name] = v
+		}
+	}
+	out.Out.Header.Set(clientHeader, out.In.RemoteAddr)
+	out.Out.Header.Set(secureHeader, strconv.FormatBool(out.In.TLS != nil))
+	out.Out.Header.Set(routedHeader, p.replica.Member)
+}
+
+// toMachine is the key of the machine in the context of a request that is passed on.
+type toMachine struct{}
+
+// unreached answers for a server that cannot be reached: the request may be sent again.
+func (p *Peers) unreached(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
+	p.replica.Logger.Warn("another server cannot be reached", "error", err)
+	w.Header().Set("Retry-After", "5")
+	rest.Fail(http.StatusServiceUnavailable, "unavailable", "The server with the workspace of this conversation cannot be reached. Try again in a few seconds.").Write(w, rest.Plain)
+}
+
+// pass has the server of a machine answer a request.
+func (p *Peers) pass(w http.ResponseWriter, r *http.Request, machine string) {
+	clear(w.Header()) // the other server sets its own
+	p.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), toMachine{}, machine)))
+}
+
+// live reports whether a server runs on another machine.
+func (p *Peers) live(ctx context.Context, machine string) (bool, error) {
+	if machine == "" || machine == p.replica.homes.machine {
+		return false, nil
+	}
+	all, err := p.replica.members(ctx)
+	_, live := cluster.On(all, machine)
+	return live, err
+}
+
+// Conversation passes on a request that needs the workspace of a conversation, if it is on another machine where a
+// server runs. Otherwise it returns false, and this server answers.
+func (p *Peers) Conversation(w http.ResponseWriter, r *http.Request, id string) (passed bool, err error) {
+	if isRouted(r) {
+		return false, nil
+	}
+	st, err := p.Sessions.Load(r.Context(), session.ID(id))
+	if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrCorrupt) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if st, err = p.replica.root(r.Context(), p.Sessions.Load, st); err != nil {
+		return false, err
+	}
+	home := p.replica.homes.of(st)
+	if home == "" { // the one that works on it has it attached
+		home = cluster.MachineOf(st.ClaimedBy)
+	}
+	if live, err := p.live(r.Context(), home); err != nil || !live {
+		return false, err
+	}
+	p.pass(w, r, home)
+	return true, nil
+}
+
+// Socket passes on a request of a Socket.IO session that another server has.
+func (p *Peers) Socket(w http.ResponseWriter, r *http.Request, sid string) bool {
+	if isRouted(r) {
+		return false
+	}
+	_, machine, _ := strings.Cut(sid, ".")
+	if live, err := p.live(r.Context(), machine); err != nil || !live {
+		return false
+	}
+	p.pass(w, r, machine)
+	return true
+}
+
+// Port passes on a request to a port of a sandbox on another machine. allow is asked before all other servers are.
+func (p *Peers) Port(w http.ResponseWriter, r *http.Request, label string, port int, allow func() bool) bool {
+	if isRouted(r) {
+		return false
+	}
+	p.mu.Lock()
+	machine := p.labels[label]
+	p.mu.Unlock()
+	if live, _ := p.live(r.Context(), machine); !live {
+		if p.Ports(r.Context(), label, port) || !allow() {
+			return false
+		}
+		if machine = p.findPort(r.Context(), label, port); machine == "" {
+			return false
+		}
+		p.mu.Lock()
+		if len(p.labels) >= maxLabels {
+			clear(p.labels)
+		}
+		p.labels[label] = machine
+		p.mu.Unlock()
+	}
+	p.pass(w, r, machine)
+	return true
+}
+
+// findPort asks all other servers for the name of a port.
+func (p *Peers) findPort(ctx context.Context, label string, port int) string {
+	all, err := p.replica.members(ctx)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	for _, m := range cluster.Workers(all) {
+		if m.Name == p.replica.Member {
+			continue
+		}
+		ask, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+m.Machine+portPath+"?"+url.Values{"label": {label}, "port": {strconv.Itoa(port)}}.Encode(), nil)
+		if err != nil {
+			return ""
+		}
+		res, err := p.client.Do(ask)
+		if err != nil {
+			continue
+		}
+		_ = res.Body.Close()
+		if res.StatusCode == http.StatusNoContent {
+			return m.Machine
+		}
+	}
+	return ""
+}
+
+// Serve answers requests of other servers with a handler, until ctx ends.
+func (p *Peers) Serve(ctx context.Context, handler http.Handler) error {
+	if p == nil {
+		return nil
+	}
+	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(p.replica.Logger.Handler(), slog.LevelDebug),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.incoming(w, r, handler) })}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(tls.NewListener(p.replica.listener, p.config)) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTime)
+	defer cancel()
+	if server.Shutdown(grace) != nil {
+		_ = server.Close()
+	}
+	<-ended
+	return nil
+}
+
+// incoming gives a request back what the other server knew of it.
+func (p *Peers) incoming(w http.ResponseWriter, r *http.Request, handler http.Handler) {
+	if r.URL.Path == portPath && r.Header.Get(routedHeader) == "" {
+		port, _ := strconv.Atoi(r.URL.Query().Get("port"))
+		if p.Ports(r.Context(), r.URL.Query().Get("label"), port) {
+			w.WriteHeader(http.StatusNoContent)
+		} else {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		return
+	}
+	r.RemoteAddr = r.Header.Get(clientHeader)
+	if r.Header.Get(secureHeader) != "true" {
+		r.TLS = nil
+	}
+	for _, name := range []string{clientHeader, secureHeader, routedHeader} {
+		r.Header.Del(name)
+	}
+	handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routed{}, true)))
+}
+
+// routed is the key that marks a request in its context that another server has passed on. It is not passed on again.
+type routed struct{}
+
+func isRouted(r *http.Request) bool { return r.Context().Value(routed{}) != nil }
