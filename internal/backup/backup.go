@@ -1,0 +1,189 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Database is a database as a stream of bytes.
+type Database interface {
+	// Kind is the kind of database.
+	Kind() string
+	// Dump writes the database as it is at one moment. It may be in use. It returns the version of its schema.
+	Dump(ctx context.Context, w io.Writer) (schema int64, err error)
+	// Empty returns an error if there is data in the database.
+	Empty(ctx context.Context) error
+	// Load makes an empty database one that dumps the same bytes, or leaves it empty. It reads back what it stored.
+	Load(ctx context.Context, schema int64, r io.Reader) error
+}
+
+// Options are for Make.
+type Options struct {
+	DataDir  string
+	Database Database
+	Version  string
+	// Key includes the master key.
+	Key bool
+	// Step is called with what is done next; may be nil.
+	Step func(text string)
+}
+
+// Names in a data directory.
+const (
+	boxesDir   = "boxes"
+	keyFile    = "master.key"
+	recordFile = "last-backup"
+)
+
+// skipped are folders of the workspaces' folder that servers make again.
+func skipped(name string) bool {
+	return name == ".base" || strings.HasPrefix(name, ".scrap-") || strings.HasPrefix(name, ".tmp")
+}
+
+func (o Options) step(format string, args ...any) {
+	if o.Step != nil {
+		o.Step(fmt.Sprintf(format, args...))
+	}
+}
+
+// Make makes a backup and verifies it. Workspaces come first, so that each has its conversation in the database.
+func (r *Repository) Make(ctx context.Context, o Options) (Manifest, error) {
+	if err := r.scan(); err != nil {
+		return Manifest{}, err
+	}
+	m := Manifest{Created: time.Now().UTC().Truncate(time.Second), Version: o.Version, Database: o.Database.Kind()}
+	if err := r.workspaces(ctx, o, &m); err != nil {
+		return m, err
+	}
+	o.step("database")
+	w := r.writer()
+	schema, dumpErr := o.Database.Dump(ctx, w)
+	s, err := w.close(kindDatabase, m.Database)
+	if err := errors.Join(dumpErr, err); err != nil {
+		return m, err
+	}
+	m.Schema, m.Streams = schema, append(m.Streams, s)
+	if o.Key {
+		if err := r.file(&m, kindKey, keyFile, filepath.Join(o.DataDir, keyFile)); err != nil {
+			return m, err
+		}
+	}
+	o.step("verifying")
+	m.Added = r.added.Load()
+	if m.Name, err = r.name(m.Created); err != nil {
+		return m, err
+	}
+	if err := r.Verify(ctx, m); err != nil {
+		var damaged *damagedError
+		if errors.As(err, &damaged) { // of an older backup: nothing can use it
+			err = errors.Join(fmt.Errorf("%w; it was removed, so make the backup again", err), os.Remove(r.chunk(damaged.Hash)))
+		}
+		return m, err
+	}
+	return m, r.commit(m)
+}
+
+// name returns the first free name for a backup of this time.
+func (r *Repository) name(at time.Time) (string, error) {
+	for i := range 1000 {
+		name := at.Format("20060102T150405Z")
+		if i > 0 {
+			name += fmt.Sprintf("-%03d", i)
+		}
+		if _, err := os.Lstat(filepath.Join(r.dir, manifestDir, name+suffix)); errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return "", errors.New("too many backups in this second")
+}
+
+// workspaces stores what is in the folder of workspaces.
+func (r *Repository) workspaces(ctx context.Context, o Options, m *Manifest) error {
+	boxes := filepath.Join(o.DataDir, boxesDir)
+	names, err := os.ReadDir(boxes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another driver
+	}
+	if err != nil {
+		return err
+	}
+	for i, n := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		path := filepath.Join(boxes, n.Name())
+		switch {
+		case skipped(n.Name()):
+		case n.IsDir():
+			o.step("workspace %d of %d", i+1, len(names))
+			err = r.workspace(m, n.Name(), path)
+		case n.Type().IsRegular():
+			err = r.file(m, kindFile, n.Name(), path)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the conversation was deleted
+			return err
+		}
+	}
+	return nil
+}
+
+// tries is how often a workspace is read while folders in it are moved.
+const tries = 5
+
+func (r *Repository) workspace(m *Manifest, name, path string) error {
+	for try := 1; ; try++ {
+		w := r.writer()
+		packErr := pack(path, w)
+		s, err := w.close(kindWorkspace, name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case packErr == nil:
+			m.Streams = append(m.Streams, s)
+			return nil
+		case moved(packErr) && try < tries:
+		case errors.Is(packErr, fs.ErrPermission):
+			return fmt.Errorf("%w; run this command as the user of the server, or as root", packErr)
+		default:
+			if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return packErr
+		}
+	}
+}
+
+// file stores a small file of the server's.
+func (r *Repository) file(m *Manifest, kind, name, path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	w := r.writer()
+	_, _ = io.Copy(w, bytes.NewReader(b)) // close returns the error
+	s, err := w.close(kind, name)
+	m.Streams = append(m.Streams, s)
+	return err
+}
+
+// Record records in the data directory that a backup was made, for the health page.
+func Record(dataDir string) error {
+	path := filepath.Join(dataDir, recordFile)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	return errors.Join(f.Close(), os.Chtimes(path, now, now))
+}

@@ -1,0 +1,143 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"deckhand/internal/sandbox/tree"
+)
+
+// unfinished is in a data directory while it is being restored.
+const unfinished = ".restoring"
+
+// Target is where a backup is restored to.
+type Target struct {
+	DataDir  string
+	Database Database
+	// Step is called with what is done next; may be nil.
+	Step func(text string)
+}
+
+func (t Target) step(format string, args ...any) {
+	if t.Step != nil {
+		t.Step(fmt.Sprintf(format, args...))
+	}
+}
+
+// Restore restores a backup into an empty data directory and an empty database. It verifies all chunks before it writes anything, and
+// compares what it wrote with the backup. After a failure, it can be repeated.
+func (r *Repository) Restore(ctx context.Context, m Manifest, t Target) error {
+	if kind := t.Database.Kind(); kind != m.Database {
+		return fmt.Errorf("the backup is of a %s database and cannot be restored to %s", m.Database, kind)
+	}
+	t.step("verifying the backup")
+	if err := r.Verify(ctx, m); err != nil {
+		return err
+	}
+	if err := t.prepare(ctx); err != nil {
+		return err
+	}
+	var database *Stream
+	boxes := filepath.Join(t.DataDir, boxesDir)
+	for i, s := range m.Streams {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		switch s.Kind {
+		case kindDatabase:
+			database = &m.Streams[i]
+		case kindWorkspace:
+			t.step("workspace %s", s.Name)
+			err = r.restoreWorkspace(s, boxes)
+		case kindFile:
+			err = r.restoreFile(s, boxes)
+		case kindKey:
+			s.Name = keyFile
+			err = r.restoreFile(s, t.DataDir)
+		default:
+			err = fmt.Errorf("the backup contains an unknown kind of data (%s); use a newer version of deckhand", s.Kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if database == nil {
+		return errors.New("the backup has no database")
+	}
+	if err := syncTree(t.DataDir); err != nil {
+		return err
+	}
+	t.step("database")
+	if err := t.Database.Load(ctx, m.Schema, r.reader(*database)); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(filepath.Join(t.DataDir, unfinished)), syncDir(t.DataDir))
+}
+
+// prepare refuses a target with data, and removes what an unfinished restore left behind.
+func (t Target) prepare(ctx context.Context) error {
+	if err := t.Database.Empty(ctx); err != nil {
+		return err
+	}
+	names, err := os.ReadDir(t.DataDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	mark := filepath.Join(t.DataDir, unfinished)
+	if _, err := os.Lstat(mark); err != nil && len(names) > 0 {
+		return fmt.Errorf("%s is not empty; choose a new --data-dir", t.DataDir)
+	}
+	for _, n := range names {
+		if n.Name() != unfinished {
+			if err := tree.Remove(filepath.Join(t.DataDir, n.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.MkdirAll(t.DataDir, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		return err
+	}
+	return os.Mkdir(filepath.Join(t.DataDir, boxesDir), 0o711) // users of sandboxes may have to pass through
+}
+
+// restoreWorkspace restores a workspace and compares it with the backup.
+func (r *Repository) restoreWorkspace(s Stream, boxes string) error {
+	if !validName([]byte(s.Name)) || skipped(s.Name) {
+		return fmt.Errorf("refused the workspace name %q", s.Name)
+	}
+	path := filepath.Join(boxes, s.Name)
+	want, err := unpack(r.reader(s), path)
+	if err != nil {
+		return err
+	}
+	got, err := printOf(path)
+	if err == nil && got != want {
+		err = fmt.Errorf("the restored workspace %s differs from the backup; check the disk, and restore again", path)
+	}
+	return err
+}
+
+func (r *Repository) restoreFile(s Stream, dir string) error {
+	if !validName([]byte(s.Name)) {
+		return fmt.Errorf("refused the file name %q", s.Name)
+	}
+	b, err := io.ReadAll(io.LimitReader(r.reader(s), 1<<20))
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, s.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}

@@ -1,0 +1,274 @@
+// Package backups holds the commands that back up the data of a server and restore it.
+package backups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"deckhand/internal/backup"
+	"deckhand/internal/cli"
+	"deckhand/internal/config"
+	"deckhand/internal/datadir"
+	"deckhand/internal/secret"
+)
+
+// Deps are what the commands need of the program.
+type Deps struct {
+	Version string
+	// Database returns a database as a stream of bytes.
+	Database func(config.Database) backup.Database
+	// Verify checks all conversations of a data directory.
+	Verify func(ctx context.Context, c config.DataFlags, out io.Writer) error
+}
+
+// Command is deckhand backup.
+type Command struct {
+	Create Create `cmd:"" default:"withargs" help:"Back up the database and the workspaces to a folder. The server may be running. This is the default command of backup."`
+	List   List   `cmd:"" help:"List the backups in a folder."`
+	Verify Verify `cmd:"" help:"Read all backups in a folder and check their hashes."`
+}
+
+// Create is deckhand backup create.
+type Create struct {
+	config.DataFlags
+	WithKey bool   `name:"with-key" help:"Include the master key. Anyone who can read the backup can then decrypt the stored secrets."`
+	Keep    int    `name:"keep" placeholder:"N" help:"Keep the newest N backups in the folder and remove older ones. Default: keep all."`
+	Dir     string `arg:"" name:"dir" help:"Folder for backups. It is created if it is missing."`
+}
+
+// Help implements kong.HelpProvider.
+func (Create) Help() string {
+	return "A folder can hold many backups: each stores only what has changed, and can be restored by itself. After a backup was interrupted, run the command again. Workspaces of container sandboxes are volumes of the engine and are not included."
+}
+
+// Run makes a backup.
+func (c *Create) Run(ctx context.Context, o *cli.Output, d *Deps) error {
+	if c.Keep < 0 {
+		return cli.Usagef("--keep must not be negative")
+	}
+	where, err := c.Database()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(c.DataDir); err != nil || where.Missing() {
+		return fmt.Errorf("no database at %s; use the --data-dir and --database-url of the server", where)
+	}
+	if inside, err := within(c.Dir, c.DataDir); err != nil || inside {
+		return errors.Join(err, errors.New("the folder must be outside of the data directory: a backup on the same disk is lost with it"))
+	}
+	key := filepath.Join(c.DataDir, "master.key")
+	if _, err := os.Stat(key); c.WithKey && err != nil {
+		return fmt.Errorf("--with-key: there is no %s; the server has its key from %s", key, secret.EnvMaster)
+	}
+	r, err := backup.Create(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	p := watch(r, o.Stderr, "backup")
+	defer p.stop()
+	m, err := r.Make(ctx, backup.Options{DataDir: c.DataDir, Database: d.Database(where), Version: d.Version, Key: c.WithKey, Step: p.step})
+	if err != nil {
+		return fmt.Errorf("%w; earlier backups are unchanged", err)
+	}
+	removed, err := r.Prune(c.Keep)
+	p.stop()
+	if err != nil {
+		return fmt.Errorf("backup %s is complete, but old data could not be removed: %w", m.Name, err)
+	}
+	fmt.Fprintf(o.Stdout, "backup %s: %s, %d workspaces, %s; added %s; verified\n", m.Name, m.Database, m.Workspaces(), size(m.Size()), size(m.Added))
+	for _, name := range removed {
+		fmt.Fprintf(o.Stdout, "removed backup %s\n", name)
+	}
+	switch _, err := os.Stat(key); {
+	case c.WithKey:
+		fmt.Fprintln(o.Stdout, "The backup contains the master key: protect it like the secrets themselves.")
+	case err == nil:
+		fmt.Fprintf(o.Stdout, "The master key is not included. Keep a copy of %s in another place.\n", key)
+	default:
+		fmt.Fprintf(o.Stdout, "The master key is not included. Keep a copy of %s in another place.\n", secret.EnvMaster)
+	}
+	if err := backup.Record(c.DataDir); err != nil {
+		return fmt.Errorf("backup %s is complete, but its time could not be recorded for the health page: %w", m.Name, err)
+	}
+	return nil
+}
+
+// within reports whether a path is in a folder.
+func within(path, dir string) (bool, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return false, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return false, err
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel), nil
+}
+
+// List is deckhand backup list.
+type List struct {
+	Dir string `arg:"" name:"dir" help:"Folder with backups."`
+}
+
+// Run prints the backups, oldest first.
+func (c *List) Run(_ context.Context, o *cli.Output) error {
+	r, err := backup.Open(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	all, err := r.List()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Stdout, "%-20s  %-20s  %-10s  %10s  %10s  %10s  %s\n", "NAME", "TIME", "DATABASE", "WORKSPACES", "SIZE", "ADDED", "KEY")
+	for _, m := range all {
+		key := "no"
+		if m.HasKey() {
+			key = "yes"
+		}
+		fmt.Fprintf(o.Stdout, "%-20s  %-20s  %-10s  %10d  %10s  %10s  %s\n", m.Name, m.Created.Format(time.RFC3339), m.Database, m.Workspaces(), size(m.Size()), size(m.Added), key)
+	}
+	return nil
+}
+
+// Verify is deckhand backup verify.
+type Verify struct {
+	Dir string `arg:"" name:"dir" help:"Folder with backups."`
+}
+
+// Run verifies all backups.
+func (c *Verify) Run(ctx context.Context, o *cli.Output) error {
+	n, err := All(ctx, c.Dir, o.Stderr)
+	if err == nil {
+		fmt.Fprintf(o.Stdout, "%d backups are valid\n", n)
+	}
+	return err
+}
+
+// All verifies all backups in a folder and returns how many there are.
+func All(ctx context.Context, dir string, progress io.Writer) (int, error) {
+	r, err := backup.Open(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	all, err := r.List()
+	if err != nil {
+		return 0, err
+	}
+	p := watch(r, progress, "verify")
+	defer p.stop()
+	for _, m := range all {
+		p.step(m.Name)
+		if err := r.Verify(ctx, m); err != nil {
+			return 0, err
+		}
+	}
+	return len(all), nil
+}
+
+// Restore is deckhand restore.
+type Restore struct {
+	config.DataFlags
+	Backup string `name:"backup" placeholder:"NAME" help:"Backup to restore. Default: the newest one."`
+	Dir    string `arg:"" name:"dir" help:"Folder with backups."`
+}
+
+// Help implements kong.HelpProvider.
+func (Restore) Help() string {
+	return "The data directory must be empty or missing, and so must be the database. A SQLite database is restored to SQLite, and PostgreSQL to PostgreSQL. After a restore was interrupted, run the command again."
+}
+
+// Run restores a backup.
+func (c *Restore) Run(ctx context.Context, o *cli.Output, d *Deps) error {
+	where, err := c.Database()
+	if err != nil {
+		return err
+	}
+	r, err := backup.Open(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	m, err := r.Find(c.Backup)
+	if err != nil {
+		return err
+	}
+	if datadir.InUse(c.DataDir) {
+		return fmt.Errorf("a server is running on %s; choose a new --data-dir", c.DataDir)
+	}
+	p := watch(r, o.Stderr, "restore")
+	defer p.stop()
+	if err := r.Restore(ctx, m, backup.Target{DataDir: c.DataDir, Database: d.Database(where), Step: p.step}); err != nil {
+		return err
+	}
+	p.stop()
+	fmt.Fprintf(o.Stdout, "restored backup %s to %s: %s, %d workspaces, %s; verified\n", m.Name, c.DataDir, where, m.Workspaces(), size(m.Size()))
+	if !m.HasKey() && os.Getenv(secret.EnvMaster) == "" {
+		fmt.Fprintf(o.Stdout, "The backup does not contain the master key. Before you start the server, copy your master.key to %s, or set %s.\n", filepath.Join(c.DataDir, "master.key"), secret.EnvMaster)
+	}
+	return d.Verify(ctx, c.DataFlags, o.Stdout)
+}
+
+// watcher prints the progress of a long command now and then.
+type watcher struct {
+	bytes atomic.Int64
+	doing atomic.Pointer[string]
+	end   chan struct{}
+	ended chan struct{}
+}
+
+// every is the time between two lines of progress.
+const every = 3 * time.Second
+
+func watch(r *backup.Repository, out io.Writer, name string) *watcher {
+	w := &watcher{end: make(chan struct{}), ended: make(chan struct{})}
+	w.step("starting")
+	r.Progress = func(n int) { w.bytes.Add(int64(n)) }
+	go func() {
+		defer close(w.ended)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-w.end:
+				return
+			case <-tick.C:
+				fmt.Fprintf(out, "%s: %s, %s\n", name, *w.doing.Load(), size(w.bytes.Load()))
+			}
+		}
+	}()
+	return w
+}
+
+func (w *watcher) step(text string) { w.doing.Store(&text) }
+
+// stop may be called twice.
+func (w *watcher) stop() {
+	select {
+	case <-w.end:
+	default:
+		close(w.end)
+	}
+	<-w.ended
+}
+
+// size is a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%d kB", (n+1023)>>10)
+}
