@@ -1,4 +1,4 @@
-// Package importer is the command that imports the data folder of a legacy server.
+// Package importer holds the commands that export a conversation to a file, and import such a file or the data folder of a legacy server.
 package importer
 
 import (
@@ -16,6 +16,7 @@ import (
 	"deckhand/internal/cli"
 	"deckhand/internal/config"
 	"deckhand/internal/control"
+	"deckhand/internal/datadir"
 	"deckhand/internal/secret"
 	"deckhand/internal/settings"
 	"deckhand/internal/takeover"
@@ -27,6 +28,7 @@ type Store interface {
 	secret.KeyStore
 	settings.Store
 	takeover.Store
+	datadir.ChainStore
 }
 
 // Data is an open data directory. Close the store.
@@ -42,8 +44,10 @@ type Opener struct {
 
 // Command is deckhand import.
 type Command struct {
+	File string `arg:"" optional:"" help:"File that deckhand export has written; - is standard input. Needs a running server."`
 	config.DataFlags
-	From       string `name:"from" required:"" placeholder:"DIR" help:"Data folder of the legacy server, such as ~/.openhands. It is not modified."`
+	cli.ServerFlags
+	From       string `name:"from" placeholder:"DIR" help:"Data folder of the legacy server, such as ~/.openhands. It is not modified."`
 	User       string `name:"user" default:"admin" placeholder:"NAME" help:"User who owns the imported data (default: ${default})."`
 	LegacyUser string `name:"legacy-user" placeholder:"UID" help:"Import only users/UID, from a server with several users."`
 	Timezone   string `name:"timezone" placeholder:"ZONE" help:"Time zone of the recorded timestamps, such as Europe/Berlin or UTC. Default: this machine's."`
@@ -54,11 +58,19 @@ type Command struct {
 
 // Help implements kong.HelpProvider.
 func (Command) Help() string {
-	return "The import can be repeated: data that was already imported is skipped. No secrets are printed, and secrets in events are masked.\n\nExit codes: 0 everything was imported, 1 some data was not imported (see the output), 2 usage error."
+	return "With FILE, the conversation belongs to the user of the key and is continued with the next message. Approvals, trust, budgets and the repository of the original are not taken over.\n\nWith --from, the import can be repeated: data that was already imported is skipped. No secrets are printed, and secrets in events are masked.\n\nExit codes: 0 everything was imported, 1 some data was not imported (see the output), 2 usage error."
 }
 
 // Run imports.
 func (c *Command) Run(ctx context.Context, o *cli.Output, opener *Opener) error {
+	switch {
+	case c.File != "" && c.From != "":
+		return cli.Usagef("use either FILE or --from, not both")
+	case c.File == "" && c.From == "":
+		return cli.Usagef("name a FILE that deckhand export has written, or use --from for the data folder of a legacy server")
+	case c.File != "":
+		return c.importFile(ctx, o)
+	}
 	zone, err := zoneOf(c.Timezone)
 	if err != nil {
 		return err
@@ -85,8 +97,11 @@ func (c *Command) Run(ctx context.Context, o *cli.Output, opener *Opener) error 
 		return err
 	}
 	redactor := secret.NewRedactor()
-	keyring, err := secret.OpenKeyring(ctx, target.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.Store)
+	keyring, err := secret.OpenKeyring(ctx, target.DataDir, config.MasterKey(), d.Store)
 	if err != nil {
+		return err
+	}
+	if err := datadir.UseChain(ctx, d.Store, keyring); err != nil {
 		return err
 	}
 	run := takeover.Import{Root: root, User: c.User, Store: d.Store, Settings: settings.New(d.Store, keyring, redactor), Masker: secret.NewMasker(),
@@ -156,12 +171,16 @@ func (c *Command) user(ctx context.Context, d *Data, target config.DataFlags) er
 	return fmt.Errorf("user %s not found; create it with: deckhand user create %s", c.User, c.User)
 }
 
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
 // print prints the report and returns the error for the exit code.
 func (c *Command) print(o *cli.Output, r takeover.Report, failure error) error {
 	if c.JSON {
-		e := json.NewEncoder(o.Stdout)
-		e.SetIndent("", "  ")
-		if err := e.Encode(r); err != nil {
+		if err := printJSON(o.Stdout, r); err != nil {
 			return err
 		}
 	} else {

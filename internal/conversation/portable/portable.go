@@ -1,0 +1,213 @@
+// Package portable writes a conversation to one file and reads it on another installation: its events, its workspace and what is
+// known about it, without secrets.
+//
+// The file is a gzipped tar archive: deckhand.json, then trajectory/*.jsonl, then workspace/…, then SHA256 with a digest over the
+// entries before it. A file may come from a stranger. Nothing in it is believed: see read.
+package portable
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"deckhand/internal/conversation"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+	v0 "deckhand/internal/v0"
+	"deckhand/internal/workspace"
+)
+
+const (
+	format  = "deckhand-conversation"
+	version = 1
+
+	manifestName  = "deckhand.json"
+	eventsFolder  = "trajectory/"
+	filesFolder   = "workspace/"
+	digestName    = "SHA256"
+	pieceOfEvents = 1 << 20 // bytes of events in one entry
+)
+
+// manifest is what is known about the conversation. Only the title and the time are used by an import; the rest is for readers.
+type manifest struct {
+	Format     string    `json:"format"`
+	Version    int       `json:"version"`
+	ID         string    `json:"id"`
+	Title      string    `json:"title"`
+	CreatedAt  time.Time `json:"created_at"`
+	UpdatedAt  time.Time `json:"updated_at"`
+	Repository string    `json:"repository,omitempty"`
+	Branch     string    `json:"branch,omitempty"`
+	Model      string    `json:"model,omitempty"`
+	Events     int64     `json:"events"` // the number of the last one
+}
+
+// Workspaces is what is needed of the workspace keeper.
+type Workspaces interface {
+	View(ctx context.Context, id session.ID) (*workspace.View, error)
+	Use(ctx context.Context, id session.ID) (box *sandbox.Sandbox, release func(), err error)
+	Room(ctx context.Context, id session.ID) (int64, error)
+}
+
+// Reader is query.Reader, which knows what clients see of events.
+type Reader interface {
+	HiddenCalls(ctx context.Context, row session.Row) (map[int64]bool, error)
+	Masked(ctx context.Context, owner string, event []byte) ([]byte, error)
+}
+
+// Service exports and imports conversations.
+type Service struct {
+	Conversations *conversation.Service
+	Queries       Reader
+	// Workspaces is nil if there are none.
+	Workspaces Workspaces
+
+	mu   sync.Mutex
+	busy map[string]bool // users with an import in progress
+}
+
+// Export writes a conversation to w: its events up to the newest one, and its workspace as it is now. Secrets are masked in events as
+// they are for clients. Errors before the first byte are for the caller.
+func (s *Service) Export(ctx context.Context, row session.Row, w io.Writer) error {
+	hidden, err := s.Queries.HiddenCalls(ctx, row)
+	if err != nil {
+		return err
+	}
+	var view *workspace.View
+	if s.Workspaces != nil {
+		if view, err = s.Workspaces.View(ctx, row.ID); err == nil {
+			defer view.Close()
+		} else if !errors.Is(err, workspace.ErrNone) {
+			return err
+		}
+	}
+	zip := gzip.NewWriter(w)
+	a := &writer{tar: tar.NewWriter(zip), sum: sha256.New()}
+	about, err := json.MarshalIndent(manifest{Format: format, Version: version, ID: string(row.ID), Title: row.Title, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+		Repository: row.Repository, Branch: row.Branch, Model: row.Totals.Model, Events: row.Last}, "", "  ")
+	if err == nil {
+		err = a.file(manifestName, about)
+	}
+	if err == nil {
+		err = s.exportEvents(ctx, row, hidden, a)
+	}
+	if err == nil && view != nil {
+		err = exportFiles(ctx, view, a)
+	}
+	if err == nil {
+		err = a.file(digestName, []byte(hex.EncodeToString(a.sum.Sum(nil))+"\n"))
+	}
+	return errors.Join(err, a.tar.Close(), zip.Close())
+}
+
+func (s *Service) exportEvents(ctx context.Context, row session.Row, hidden map[int64]bool, a *writer) error {
+	var piece bytes.Buffer
+	n := 0
+	flush := func() error {
+		n++
+		err := a.file(fmt.Sprintf("%s%06d.jsonl", eventsFolder, n), piece.Bytes())
+		piece.Reset()
+		return err
+	}
+	for e, err := range s.Conversations.Log.Read(ctx, row.ID, 0) {
+		if err != nil {
+			return err
+		}
+		if e.Number > row.Last {
+			break
+		}
+		if hidden[e.Number] {
+			continue
+		}
+		event, err := v0.Export(row.ID, e)
+		if err == nil && event != nil {
+			event, err = s.Queries.Masked(ctx, row.Owner, event)
+		}
+		if err != nil {
+			return err
+		}
+		if event == nil {
+			continue
+		}
+		piece.Write(event)
+		piece.WriteByte('\n')
+		if piece.Len() >= pieceOfEvents {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// exportFiles copies the archive of a workspace.
+func exportFiles(ctx context.Context, view *workspace.View, a *writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	out, in := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		in.CloseWithError(view.Archive(ctx, sandbox.Tar, in))
+	}()
+	defer func() {
+		stop()
+		out.Close()
+		<-done
+	}()
+	from := tar.NewReader(out)
+	for {
+		h, err := from.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(h.Name, "./")
+		if name == "" || name == "." {
+			continue
+		}
+		if err := a.add(&tar.Header{Typeflag: h.Typeflag, Name: filesFolder + name, Linkname: h.Linkname, Mode: h.Mode & 0o777, Size: h.Size}, from); err != nil {
+			return err
+		}
+	}
+}
+
+// writer writes an archive and its digest.
+type writer struct {
+	tar *tar.Writer
+	sum hash.Hash
+}
+
+func (a *writer) file(name string, content []byte) error {
+	return a.add(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(content))}, bytes.NewReader(content))
+}
+
+func (a *writer) add(h *tar.Header, content io.Reader) error {
+	if err := a.tar.WriteHeader(h); err != nil {
+		return err
+	}
+	describe(a.sum, h)
+	if h.Typeflag != tar.TypeReg {
+		return nil
+	}
+	_, err := io.Copy(io.MultiWriter(a.tar, a.sum), content)
+	return err
+}
+
+// describe adds what counts of an entry to a digest. Its content follows.
+func describe(sum hash.Hash, h *tar.Header) {
+	fmt.Fprintf(sum, "%q %c %o %q %d\n", h.Name, h.Typeflag, h.Mode&0o777, h.Linkname, h.Size)
+}

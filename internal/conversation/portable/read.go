@@ -1,0 +1,239 @@
+package portable
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"path"
+	"strings"
+
+	"deckhand/internal/jsonbound"
+	"deckhand/internal/takeover"
+)
+
+// Limits of a file.
+const (
+	// maxContent is the maximum size of all entries together.
+	maxContent = 4 << 30
+	maxEntries = 200_000
+	maxPath    = 4096
+	maxPadding = 1 << 20
+	// Events are held in memory until they are stored.
+	maxManifest    = 64 << 10
+	maxEventsBytes = 64 << 20
+	maxEvents      = 200_000
+	maxEventValues = 50_000
+	maxEventDepth  = 100
+)
+
+// BadFile is the error of a file that cannot be imported. Its text is for the sender.
+type BadFile struct{ Reason string }
+
+func (e *BadFile) Error() string { return "the file cannot be imported: " + e.Reason }
+
+func bad(format string, args ...any) error { return &BadFile{fmt.Sprintf(format, args...)} }
+
+// errDamaged is the error of a file that was cut off or changed.
+var errDamaged = bad("it is damaged or incomplete; export the conversation again")
+
+// reader reads a file from its begin to its end.
+type reader struct {
+	raw     io.Reader // what tar reads
+	tar     *tar.Reader
+	sum     hash.Hash
+	entries int
+	content int64
+	// next is the entry that was read but not used yet.
+	next *tar.Header
+	seen map[string]byte // types of the paths in the workspace
+}
+
+func newReader(r io.Reader) (*reader, error) {
+	zip, err := gzip.NewReader(bufio.NewReader(r))
+	if err != nil {
+		return nil, notAFile(err)
+	}
+	zip.Multistream(false)
+	// Headers count, too: there may be many of them.
+	limited := &io.LimitedReader{R: zip, N: maxContent + 2048*maxEntries}
+	return &reader{raw: limited, tar: tar.NewReader(limited), sum: sha256.New(), seen: map[string]byte{}}, nil
+}
+
+// notAFile keeps errors of the connection apart from those of the content.
+func notAFile(err error) error {
+	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return errDamaged
+	}
+	var corrupt flate.CorruptInputError
+	if errors.As(err, &corrupt) {
+		return errDamaged
+	}
+	return err
+}
+
+// header returns the next entry, checked. At the end of the archive it is errDamaged: the digest is missing.
+func (r *reader) header() (*tar.Header, error) {
+	if h := r.next; h != nil {
+		r.next = nil
+		return h, nil
+	}
+	h, err := r.tar.Next()
+	if err != nil {
+		return nil, notAFile(err)
+	}
+	if r.entries++; r.entries > maxEntries {
+		return nil, bad("it has more than %d entries", maxEntries)
+	}
+	if r.content += h.Size; h.Size < 0 || r.content > maxContent {
+		return nil, bad("its content is larger than %d bytes", int64(maxContent))
+	}
+	switch h.Typeflag {
+	case tar.TypeReg, tar.TypeDir, tar.TypeSymlink:
+	default:
+		return nil, bad("the entry %q is not a file, folder or symbolic link", clipped(h.Name))
+	}
+	name := strings.TrimSuffix(h.Name, "/")
+	if len(name) > maxPath || len(h.Linkname) > maxPath || name == "" || strings.ContainsRune(name+h.Linkname, 0) || path.IsAbs(name) || path.Clean(name) != name || name == ".." || strings.HasPrefix(name, "../") {
+		return nil, bad("the entry %q has an invalid path", clipped(h.Name))
+	}
+	if h.Name != digestName {
+		describe(r.sum, h)
+	}
+	return h, nil
+}
+
+func clipped(name string) string { return name[:min(len(name), 200)] }
+
+// bytes reads an entry that is kept in memory.
+func (r *reader) bytes(h *tar.Header, most int64) ([]byte, error) {
+	if h.Typeflag != tar.TypeReg || h.Size > most {
+		return nil, bad("the entry %q is too large or not a file", clipped(h.Name))
+	}
+	b, err := io.ReadAll(io.TeeReader(r.tar, r.sum))
+	if err != nil {
+		return nil, notAFile(err)
+	}
+	return b, nil
+}
+
+// conversation reads everything before the workspace.
+func (r *reader) conversation() (takeover.Trajectory, error) {
+	var t takeover.Trajectory
+	h, err := r.header()
+	if err != nil {
+		return t, err
+	}
+	if h.Name != manifestName {
+		return t, bad("it is not an exported conversation of Deckhand")
+	}
+	b, err := r.bytes(h, maxManifest)
+	if err != nil {
+		return t, err
+	}
+	var m manifest
+	if err := json.Unmarshal(b, &m); err != nil || m.Format != format {
+		return t, bad("%s is not valid", manifestName)
+	}
+	if m.Version != version {
+		return t, bad("it has version %d of the format, and this server reads version %d; use a newer version of deckhand", m.Version, version)
+	}
+	t.Title, t.Began = m.Title, m.CreatedAt
+	left := int64(maxEventsBytes)
+	for {
+		if h, err = r.header(); err != nil {
+			return t, err
+		}
+		if !strings.HasPrefix(h.Name, eventsFolder) {
+			r.next = h
+			return t, nil
+		}
+		if h.Size > left {
+			return t, bad("its events are larger than %d bytes", maxEventsBytes)
+		}
+		if b, err = r.bytes(h, left); err != nil {
+			return t, err
+		}
+		left -= h.Size
+		for line := range bytes.Lines(b) {
+			if len(t.Events) == maxEvents {
+				return t, bad("it has more than %d events", maxEvents)
+			}
+			if _, err := jsonbound.Check(line, jsonbound.Limits{Values: maxEventValues, Depth: maxEventDepth}); err != nil {
+				return t, bad("event %d has %v", len(t.Events)+1, err)
+			}
+			t.Events = append(t.Events, bytes.TrimSpace(line))
+		}
+	}
+}
+
+// file is an entry of the workspace.
+type file struct {
+	path    string
+	header  *tar.Header
+	content io.Reader
+}
+
+// files calls each for the entries of the workspace, and verifies the digest. A path comes once, and none leads through a file or a link.
+func (r *reader) files(each func(file) error) error {
+	for {
+		h, err := r.header()
+		if err != nil {
+			return err
+		}
+		if h.Name == digestName {
+			return r.verify(h)
+		}
+		name, ok := strings.CutPrefix(strings.TrimSuffix(h.Name, "/"), filesFolder)
+		if !ok {
+			return bad("the entry %q is not expected here", clipped(h.Name))
+		}
+		if _, twice := r.seen[name]; twice {
+			return bad("the entry %q is there twice", clipped(h.Name))
+		}
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if kind, known := r.seen[dir]; known && kind != tar.TypeDir {
+				return bad("the entry %q lies below a file or a link", clipped(h.Name))
+			}
+			r.seen[dir] = tar.TypeDir // it is created with the entry
+		}
+		r.seen[name] = h.Typeflag
+		if h.Typeflag == tar.TypeSymlink && h.Linkname == "" {
+			return bad("the link %q leads nowhere", clipped(h.Name))
+		}
+		content := io.TeeReader(r.tar, r.sum)
+		if err := each(file{name, h, content}); err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, content); err != nil { // what was left
+			return notAFile(err)
+		}
+	}
+}
+
+func (r *reader) verify(h *tar.Header) error {
+	want := hex.EncodeToString(r.sum.Sum(nil))
+	b, err := r.bytes(h, 256)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(string(b)) != want {
+		return errDamaged
+	}
+	if _, err := r.tar.Next(); err != io.EOF {
+		return errDamaged
+	}
+	// What follows is padding, and the checksum of gzip.
+	if n, err := io.CopyN(io.Discard, r.raw, maxPadding); err != io.EOF || n == maxPadding {
+		return errDamaged
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package conversations
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/session"
+)
+
+const (
+	aboutExport = "Returns one file (a gzipped tar archive) with the events, the workspace as it is now, and the title. Secrets in events are masked; files of the workspace are included as they are. " +
+		"Does not start the sandbox. The file is created while it is sent: on an error the connection is closed before the end, and an import refuses the file."
+	aboutImport = "The body is a file that GET /api/conversations/{conversation_id}/export has returned, here or on another server, up to 1 GiB. The new conversation belongs to you and is stopped; send a message to continue it. " +
+		"Events are stored as imported events: approvals, trust, budgets, costs and the repository of the original are not taken over. Starts a sandbox if there are files. If the import fails, nothing is kept."
+	portableType = "application/gzip"
+	// maxImport is the maximum size of a file.
+	maxImport = 1 << 30
+)
+
+// Portable are the use cases for conversations as files.
+type Portable interface {
+	// Export writes a conversation. Before the first byte, it may fail like other reads of a workspace.
+	Export(ctx context.Context, row session.Row, w io.Writer) error
+	// Import makes a conversation of the user. A file that cannot be imported is an *api.ValidationError.
+	Import(ctx context.Context, user string, from io.Reader) (api.ImportedConversation, error)
+}
+
+func (d *Handlers) portableRoutes() []rest.Route {
+	return []rest.Route{
+		rest.RawOp(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/export", ID: "exportConversation", Stream: true, Tag: rest.TagConversations, Family: rest.Conversation, Summary: "Export a conversation with its workspace as one file", About: aboutExport, May: rest.WorkspaceErrors}, describeExport, d.exportConversation),
+		rest.RawOp(rest.Route{Method: "POST", Path: "/api/conversations/import", ID: "importConversation", Stream: true, Upload: true, Tag: rest.TagConversations, Family: rest.Conversation, Summary: "Create a conversation from an exported file", About: aboutImport, May: append(rest.SizeErrors, rest.SandboxErrors...)}, describeImport, d.importConversation),
+	}
+}
+
+// exportConversation sends the file while it is made.
+func (d *Handlers) exportConversation(w http.ResponseWriter, r *http.Request, c *rest.Call, p rest.InConversation) error {
+	ctx, release := d.Life.Hold(r.Context(), c.Who)
+	defer release()
+	row, err := d.row(ctx, c, p.ID)
+	if err != nil {
+		return rest.WhyEnded(ctx, err)
+	}
+	out := rest.NewDownload(w, portableType)
+	w.Header().Set("Content-Disposition", `attachment; filename="`+string(row.ID)+`.deckhand.tar.gz"`)
+	if r.Method == http.MethodHead {
+		return out.All(func() error { return nil })
+	}
+	return rest.WhyEnded(ctx, out.All(func() error { return d.Portable.Export(ctx, row, out) }))
+}
+
+// importConversation reads the file while it comes.
+func (d *Handlers) importConversation(w http.ResponseWriter, r *http.Request, c *rest.Call, _ rest.None) error {
+	if r.ContentLength > maxImport {
+		return rest.TooLarge(maxImport)
+	}
+	ctx, release := d.Life.Hold(r.Context(), c.Who)
+	defer release()
+	made, err := d.Portable.Import(ctx, c.Who.User, rest.NewPacedBody(w, http.MaxBytesReader(w, r.Body, maxImport)))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return rest.TooLarge(maxImport)
+	case err != nil:
+		return rest.WhyEnded(ctx, err)
+	}
+	rest.WriteJSON(w, http.StatusOK, made)
+	return nil
+}
+
+func describeExport(_ huma.Registry, o *huma.Operation) {
+	o.Responses["200"] = &huma.Response{Description: "The file", Content: map[string]*huma.MediaType{portableType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
+}
+
+func describeImport(r huma.Registry, o *huma.Operation) {
+	o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{portableType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
+	o.Responses["200"] = &huma.Response{Description: "Success", Content: rest.JSONContent(r.Schema(reflect.TypeFor[api.ImportedConversation](), true, ""))}
+}
