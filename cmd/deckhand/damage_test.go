@@ -2,6 +2,7 @@ package main
 
 import (
 	"database/sql"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,6 +59,73 @@ func TestOverwrittenRow(t *testing.T) {
 	}
 }
 
+// Events that were changed in the database are noticed by the server, by the doctor and after a restore, although they make
+// sense. The doctor says what to do, and can accept them.
+func TestForgedEvent(t *testing.T) {
+	t.Parallel()
+	b := serve(t, "")
+	b.demo("scripted/demo")
+	forged, good := b.create("transfer 10 coins"), b.create("hello")
+	for _, id := range []string{forged, good} {
+		b.follow(id, 0, agentIs("awaiting_user_input"))
+	}
+	b.stop()
+	doctor := []string{"doctor", "--data-dir", b.dir, "--addr", "127.0.0.1:0"}
+	doctor = append(doctor, plainSandbox(t, nil)...)
+	if err := os.Chmod(b.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, _ := command(t, doctor...); code != 0 || !strings.Contains(out, "conversations    2 with") {
+		t.Fatalf("before: %s", out)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(b.dir, "deckhand.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := db.Exec(`UPDATE events SET body = CAST(replace(CAST(body AS TEXT), '10 coins', '90 coins') AS BLOB) WHERE instr(body, CAST('10 coins' AS BLOB)) > 0`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := res.RowsAffected(); n == 0 {
+		t.Fatal("nothing was forged")
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	folder, restored := filepath.Join(t.TempDir(), "backups"), filepath.Join(t.TempDir(), "restored")
+	succeeds(t, "backup", folder, "--with-key", "--data-dir", b.dir)
+	code, out, errs := command(t, "restore", folder, "--data-dir", restored)
+	if code == 0 || !strings.Contains(out, "hash chain") || !strings.Contains(errs, "restored as it is") {
+		t.Errorf("the restore: %d %s%s", code, out, errs)
+	}
+	code, out, _ = command(t, append(doctor, "--backups", folder)...)
+	holds(t, out, "FAIL  conversation", forged, "hash chain", "fix: restore a backup", "deckhand doctor --repair", "ok    backups          1, all valid")
+	if code == 0 || strings.Contains(out, good) {
+		t.Errorf("%d %s", code, out)
+	}
+	b = serve(t, b.dir)
+	if status, body, _ := b.raw("GET", "/api/conversations/"+forged+"/events", ""); status != 500 || !strings.Contains(body, "deckhand doctor") {
+		t.Errorf("%d %s", status, body)
+	}
+	if code, _, errs = command(t, "doctor", "--data-dir", b.dir, "--repair", forged); code == 0 || !strings.Contains(errs, "another deckhand process") {
+		t.Errorf("a repair beside a server: %d %s", code, errs)
+	}
+	b.stop()
+	orphan := filepath.Join(b.dir, "boxes", "orphan", "ws")
+	if err := os.MkdirAll(orphan, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = command(t, append(doctor, "--repair")...)
+	holds(t, out, "accepted the events as they are", "orphan belongs to no conversation and was moved to", "All checks passed")
+	if code != 0 {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	b = serve(t, b.dir)
+	t.Cleanup((&person{box: b}).dropAll)
+	(&person{box: b}).ask(forged, "and on", "awaiting_user_input")
+}
+
 // null and absent are the same request; the log names the conversation that was made.
 func TestSameRequestSpelledDifferently(t *testing.T) {
 	t.Parallel()
@@ -99,7 +167,7 @@ func TestSocketWithoutUpgrade(t *testing.T) {
 
 func TestKeyThatNeverWasGood(t *testing.T) {
 	t.Parallel()
-	code, out, errs := command(t, "key", "create", "--user", "gus", "--expires", "0s", "--data-dir", t.TempDir())
+	code, out, errs := command(t, "key", "create", "--init", "--user", "gus", "--expires", "0s", "--data-dir", t.TempDir())
 	if code == 0 || out != "" || !strings.Contains(errs, "positive duration") {
 		t.Errorf("%d %s%s", code, out, errs)
 	}

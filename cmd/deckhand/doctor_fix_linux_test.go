@@ -22,7 +22,7 @@ func usedDir(t *testing.T) string {
 	if code := b.stop(); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	must(t, "key", "create", "--user", "ada", "--data-dir", dir)
+	must(t, "key", "create", "--init", "--user", "ada", "--data-dir", dir)
 	return dir
 }
 

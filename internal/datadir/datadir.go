@@ -8,6 +8,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -136,6 +137,47 @@ func Key(ctx context.Context, db Meta, keyring *secret.Keyring, name, field stri
 	plain, err := keyring.Open(ctx, owner, field, sealed)
 	copy(key[:], plain)
 	return key, err
+}
+
+// ChainStore is a database with a hash chain over events.
+type ChainStore interface {
+	Meta
+	UseChain(key [32]byte, start int64)
+	ChainStart(ctx context.Context) (int64, error)
+}
+
+// UseChain gives the database the key of its hash chain. The key is made once, and is sealed together with the number of the
+// last session that is older than the chain, so that a change of either is noticed. Where nothing can be stored and there is
+// no key yet, there is no chain.
+func UseChain(ctx context.Context, db ChainStore, keyring *secret.Keyring) error {
+	const name, owner, field = "chain_key", "deckhand server", "chain key"
+	sealed, err := db.Meta(ctx, name)
+	if err != nil || sealed == nil && db.ReadOnly() {
+		return err
+	}
+	if sealed == nil {
+		start, err := db.ChainStart(ctx)
+		if err != nil {
+			return err
+		}
+		var key [32]byte
+		_, _ = rand.Read(key[:])
+		if sealed, err = keyring.Seal(ctx, owner, field, binary.BigEndian.AppendUint64(key[:], uint64(start))); err != nil {
+			return err
+		}
+		if sealed, err = db.SetMetaOnce(ctx, name, sealed); err != nil {
+			return err
+		}
+	}
+	plain, err := keyring.Open(ctx, owner, field, sealed)
+	if err == nil && len(plain) != 40 {
+		err = errors.New("it has another length")
+	}
+	if err != nil {
+		return fmt.Errorf("the key of the hash chain cannot be read: %w", err)
+	}
+	db.UseChain([32]byte(plain[:32]), int64(binary.BigEndian.Uint64(plain[32:])))
+	return nil
 }
 
 // SandboxKeys gives each sandbox the key for what its runner writes down. It is the

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"deckhand/internal/control"
+	"deckhand/internal/datadir"
+	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/secret"
 )
 
@@ -106,10 +108,12 @@ func Address(addr, dataDir string) error {
 		return l.Close()
 	case errors.Is(err, syscall.EADDRINUSE) && control.Running(dataDir):
 		return nil // the server of this data directory
+	case errors.Is(err, syscall.EADDRINUSE) && datadir.InUse(dataDir):
+		return fixed(errors.New("in use, probably by the server of this data directory, which does not respond"), "look at its log: journalctl -u deckhand")
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fixed(errors.New("in use by another program"), "find the program with: ss -ltnp 'sport = :%s'; stop it, or choose another --addr", port(addr))
 	case errors.Is(err, syscall.EACCES):
-		return fixed(err, "ports below 1024 need root: choose another --addr behind a reverse proxy, or add AmbientCapabilities=CAP_NET_BIND_SERVICE to the systemd unit")
+		return fixed(err, "ports below 1024 need root: choose another --addr behind a reverse proxy, or add AmbientCapabilities=CAP_NET_BIND_SERVICE and CapabilityBoundingSet=CAP_NET_BIND_SERVICE to the systemd unit")
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fixed(errors.New("this machine does not have this address"), "list its addresses with: ip addr; and correct --addr")
 	}
@@ -121,9 +125,13 @@ func port(addr string) string {
 	return p
 }
 
-// Git checks that git is installed: local sandboxes and checkouts use it.
-func (r *Report) Git() {
+// Git checks that git is installed: local sandboxes use it. Container images have their own.
+func (r *Report) Git(driver string) {
 	path, err := exec.LookPath("git")
+	if p, _ := drivers.Find(driver); err != nil && p.Images {
+		r.Check("git", "not installed here; docker sandboxes use the one in their image", nil)
+		return
+	}
 	if err != nil {
 		r.Check("git", "", fixed(errors.New("not found in PATH: agents in local sandboxes cannot use repositories"), "install it: apt-get install git (Debian, Ubuntu), dnf install git (Fedora)"))
 		return
@@ -154,8 +162,13 @@ type Database interface {
 }
 
 // Stored checks the database and the master key, if there is a database. It creates nothing. The path is empty if the
-// database is not a file.
-func (r *Report) Stored(ctx context.Context, dataDir, path string, open func(ctx context.Context) (Database, error)) {
+// database is not a file; ping then connects to its server. With repair, it repairs what it can.
+func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, ping func(ctx context.Context) error, open func(ctx context.Context) (Everything, error)) {
+	if _, err := os.Stat(dataDir); path == "" && errors.Is(err, fs.ErrNotExist) {
+		err := ping(ctx)
+		r.Check("database opens", "the database server responds", fixed(err, "%s", databaseFix(err, path)))
+		return
+	}
 	for _, needed := range []string{dataDir, path} {
 		if _, err := os.Stat(needed); needed != "" && errors.Is(err, fs.ErrNotExist) {
 			r.Check("database opens", "none yet: the server creates it", nil)
@@ -173,12 +186,14 @@ func (r *Report) Stored(ctx context.Context, dataDir, path string, open func(ctx
 		return
 	}
 	r.Check("database opens", "", nil)
-	_, err = secret.OpenKeyring(ctx, dataDir, os.Getenv("DECKHAND_MASTER_KEY"), db)
-	r.Check("master key", "can decrypt the stored secrets", fixed(err, "%s", masterFix(err, dataDir)))
+	r.Everything(ctx, db, dataDir, repair)
 }
 
 // databaseFix says what to do about an error of the database.
 func databaseFix(err error, path string) string {
+	if err == nil {
+		return ""
+	}
 	text := strings.ToLower(err.Error())
 	has := func(parts ...string) bool {
 		for _, p := range parts {
@@ -191,6 +206,8 @@ func databaseFix(err error, path string) string {
 	switch {
 	case has("newer version"):
 		return "install the newer version of deckhand again, or restore a backup from before the upgrade"
+	case errors.Is(err, syscall.ENOTDIR):
+		return "choose another --data-dir: a part of the path is not a folder"
 	case path == "":
 		return "check that PostgreSQL runs and that psql can connect with the same URL and password from this machine"
 	case has("damaged", "malformed", "not a database", "corrupt"):
@@ -206,12 +223,12 @@ func databaseFix(err error, path string) string {
 }
 
 // masterFix says what to do about a master key that cannot be used.
-func masterFix(err error, dataDir string) string {
+func (r *Report) masterFix(err error, dataDir string) string {
 	path := filepath.Join(dataDir, "master.key")
 	switch {
 	case err == nil:
 		return ""
-	case os.Getenv("DECKHAND_MASTER_KEY") != "":
+	case r.MasterKey != "":
 		return "set DECKHAND_MASTER_KEY to the key that this database was encrypted with: 32 bytes as base64 or hex"
 	case strings.Contains(err.Error(), "readable by others"), strings.Contains(err.Error(), "chmod"), strings.Contains(err.Error(), "can read"):
 		return "chmod 600 " + path

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"deckhand/api"
+	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/drivers"
 )
 
@@ -33,7 +35,10 @@ func fixed(err error, fix string, args ...any) error {
 
 // Report writes what was found: a line for each check, and below a failed one how to fix it.
 type Report struct {
-	Out    io.Writer
+	Out io.Writer
+	// MasterKey is the one that is not in the data directory; "" for none.
+	MasterKey string
+
 	failed int
 }
 
@@ -66,8 +71,11 @@ func (r *Report) fix(fix string) {
 
 // Result ends the report; it is an error if a check failed.
 func (r *Report) Result() error {
-	if r.failed > 0 {
-		return fmt.Errorf("%d of the checks failed", r.failed)
+	switch {
+	case r.failed == 1:
+		return errors.New("1 check failed")
+	case r.failed > 1:
+		return fmt.Errorf("%d checks failed", r.failed)
 	}
 	fmt.Fprintln(r.Out, "All checks passed.")
 	return nil
@@ -95,25 +103,31 @@ func (r *Report) Model(found api.ModelReport) {
 }
 
 // Sandbox runs the checks of the sandbox driver, with a config for a temporary folder.
-func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Config) {
+// It returns the name of the driver; "" if none can be opened.
+func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Config) string {
 	dir, err := os.MkdirTemp("", "deckhand-doctor-")
 	if err != nil {
 		r.Check("sandbox", "", fixed(err, "make %s writable, or set TMPDIR to another folder", os.TempDir()))
-		return
+		return ""
 	}
 	defer os.RemoveAll(dir)
 	if err := os.Chmod(dir, 0o755); err != nil { // a sandbox's own user must get through
 		r.Check("sandbox", "", err)
-		return
+		return ""
 	}
 	d, err := drivers.Open(ctx, config(dir))
 	if err != nil {
 		r.Check("sandbox", "", fixed(err, "set another driver with --sandbox, or correct --docker-host"))
-		return
+		return ""
 	}
 	defer d.Close()
-	r.Check("sandbox", d.Name, nil)
-	for _, f := range drivers.Findings(ctx, d.Driver) {
+	findings := drivers.Findings(ctx, d.Driver)
+	if slices.ContainsFunc(findings, func(f sandbox.Finding) bool { return f.Fatal }) {
+		r.Warn("sandbox", d.Name+" does not work, see below", "")
+	} else {
+		r.Check("sandbox", d.Name, nil)
+	}
+	for _, f := range findings {
 		found := f.What + ": " + strings.TrimRight(f.Found, ".")
 		switch {
 		case f.Fatal:
@@ -124,4 +138,5 @@ func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Co
 			r.Check("  "+d.Name, f.What+": "+f.Found, nil)
 		}
 	}
+	return d.Name
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"deckhand/api"
 	"deckhand/internal/llm/catalogue"
@@ -31,9 +30,9 @@ type ModelOf struct {
 
 // StoredModel tests the stored model of a user in the same way as the server.
 func (r *Report) StoredModel(ctx context.Context, db Settings, m ModelOf) error {
-	keyring, err := secret.OpenKeyring(ctx, m.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), db)
+	keyring, err := secret.OpenKeyring(ctx, m.DataDir, r.MasterKey, db)
 	if err != nil {
-		return fixed(err, "%s", masterFix(err, m.DataDir))
+		return fixed(err, "%s", r.masterFix(err, m.DataDir))
 	}
 	client := outbound.NewClient(m.Reach, 0)
 	defer client.CloseIdleConnections()

@@ -20,6 +20,8 @@ type Store interface {
 	Dump(ctx context.Context, id session.ID, after int64) ([]byte, error)
 	// Repair removes what comes after a number, and stores the row.
 	Repair(ctx context.Context, id session.ID, after int64, row session.Row) error
+	// RestartChain accepts the events as they are.
+	RestartChain(ctx context.Context, id session.ID) error
 }
 
 // Verification says which log is verified.
@@ -31,22 +33,49 @@ type Verification struct {
 	Out     io.Writer
 }
 
+// fold folds the log as it is, and compares it with the row. A server may be adding to both.
+func (v Verification) fold(ctx context.Context) (st session.State, damage, err error) {
+	st = session.State{ID: v.ID}
+	for range 5 {
+		st, damage = session.Fold(ctx, v.Store, st)
+		if damage != nil {
+			if errors.Is(damage, session.ErrCorrupt) {
+				return st, damage, nil
+			}
+			return st, nil, damage
+		}
+		if !st.Exists() {
+			return st, nil, fmt.Errorf("there is no conversation %s", v.ID)
+		}
+		row, err := v.Store.Row(ctx, v.ID)
+		if err != nil {
+			return st, nil, err
+		}
+		if row.Last == st.Last && row.Status == st.Status() && row.Wants == st.Wants() || st.Deleted {
+			return st, nil, nil
+		}
+		damage = fmt.Errorf("the index has event %d and %s, the log has event %d and %s", row.Last, row.Status, st.Last, st.Status())
+	}
+	return st, damage, nil
+}
+
+// restartable reports whether the only damage is in the hash chain.
+func restartable(damage error) bool {
+	var broken interface{ ChainBroken() int64 }
+	return errors.As(damage, &broken)
+}
+
 // Run folds the log and holds it against every rule.
 func (v Verification) Run(ctx context.Context) error {
 	id := v.ID
-	st, damage := session.Fold(ctx, v.Store, session.State{ID: id})
-	if damage != nil && !errors.Is(damage, session.ErrCorrupt) {
-		return damage
-	}
-	if !st.Exists() && damage == nil {
-		return fmt.Errorf("there is no conversation %s", id)
-	}
-	row, err := v.Store.Row(ctx, id)
+	st, damage, err := v.fold(ctx)
 	if err != nil {
 		return err
 	}
-	if damage == nil && (row.Last != st.Last || row.Status != st.Status() || row.Wants != st.Wants()) && !st.Deleted {
-		damage = fmt.Errorf("the index has event %d and %s, the log has event %d and %s", row.Last, row.Status, st.Last, st.Status())
+	if restartable(damage) && v.Repair {
+		if st, damage, err = v.restart(ctx, damage); err != nil {
+			return err
+		}
 	}
 	if damage == nil {
 		fmt.Fprintf(v.Out, "conversation %s: %d events, all valid; %s, agent %s\n", id, st.Last, st.Status(), st.Agent)
@@ -55,10 +84,27 @@ func (v Verification) Run(ctx context.Context) error {
 	if !st.Exists() {
 		return fmt.Errorf("conversation %s is damaged from its first event (%w) and cannot be repaired; delete it", id, damage)
 	}
+	if !v.Repair && restartable(damage) {
+		return fmt.Errorf("conversation %s is valid up to event %d: %w; restore a backup, or accept the events as they are with: deckhand doctor --repair %s", id, st.Last, damage, id)
+	}
 	if !v.Repair {
 		return fmt.Errorf("conversation %s is valid up to event %d: %w; truncate it there with: deckhand doctor --repair %s", id, st.Last, damage, id)
 	}
 	return v.repair(ctx, st)
+}
+
+// restart accepts events that do not match their hash chain, and folds the log again.
+func (v Verification) restart(ctx context.Context, damage error) (session.State, error, error) {
+	unlock, err := datadir.Lock(v.DataDir)
+	if err != nil {
+		return session.State{}, nil, err
+	}
+	defer unlock()
+	if err := v.Store.RestartChain(ctx, v.ID); err != nil && !errors.Is(err, session.ErrCorrupt) {
+		return session.State{}, nil, err
+	}
+	fmt.Fprintf(v.Out, "conversation %s: %v; accepted the events as they are\n", v.ID, damage)
+	return v.fold(ctx)
 }
 
 // repair ends a damaged log where it is still good. What is cut off is kept in a file first.

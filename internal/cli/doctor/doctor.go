@@ -1,0 +1,136 @@
+// Package doctor is the command that checks the machine, the data of a server and its conversations.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"deckhand/internal/cli"
+	"deckhand/internal/cli/backups"
+	"deckhand/internal/config"
+	"deckhand/internal/datadir"
+	checks "deckhand/internal/doctor"
+	"deckhand/internal/llm/scripted"
+	"deckhand/internal/sandbox/boxflags"
+	"deckhand/internal/sandbox/drivers"
+	"deckhand/internal/secret"
+	"deckhand/internal/session"
+)
+
+// Opener opens the data of a server. Existing refuses to create any.
+type Opener struct {
+	Open, Existing func(context.Context, config.DataFlags) (checks.Everything, error)
+	// Ping connects to a database server and changes nothing there.
+	Ping func(context.Context, config.Database) error
+}
+
+// Command is deckhand doctor.
+type Command struct {
+	config.DataFlags
+	boxflags.Flags
+	config.ListenFlags
+	Model        bool   `name:"model" help:"Also test a user's stored model. Makes a few short model calls, which are billed."`
+	User         string `name:"user" default:"admin" placeholder:"NAME" help:"User whose model to test (default: ${default})."`
+	Backups      string `name:"backups" placeholder:"DIR" help:"Also read all backups in this folder and check their hashes."`
+	Repair       bool   `name:"repair" help:"Repair damaged conversations: truncate them after the last valid event and save the removed events to a file, or accept events that do not match their hash chain. Move workspaces of no conversation aside. Stop the server first."`
+	Conversation string `arg:"" optional:"" help:"Verify the log of the conversation with this ID instead."`
+}
+
+// Run runs the checks and says how to fix each problem.
+func (c *Command) Run(ctx context.Context, file *config.Resolver, o *cli.Output, open *Opener) error {
+	if c.Conversation != "" {
+		return c.verify(ctx, o.Stdout, open)
+	}
+	r := &checks.Report{Out: o.Stdout, MasterKey: config.MasterKey()}
+	r.Check("data dir", c.DataDir, checks.DataDir(c.DataDir))
+	where, err := c.Database()
+	r.Check("database", where.String(), err)
+	r.Check("clock", time.Now().Format(time.RFC3339), checks.Clock(time.Now(), where.Path))
+	if err == nil {
+		ping := func(ctx context.Context) error { return open.Ping(ctx, where) }
+		r.Stored(ctx, c.DataDir, where.Path, c.Repair, ping, func(ctx context.Context) (checks.Everything, error) { return open.Open(ctx, c.DataFlags) })
+	}
+	if c.Backups != "" {
+		n, err := backups.All(ctx, c.Backups, o.Stderr)
+		if err != nil {
+			err = &checks.Problem{Err: err, Fix: "make a new backup: deckhand backup " + c.Backups}
+		}
+		r.Check("backups", fmt.Sprintf("%d, all valid", n), err)
+	}
+	r.Check("address", c.Addr, checks.Address(c.Addr, c.DataDir))
+	r.Git(r.Sandbox(ctx, func(dir string) drivers.Config { return c.Driver(dir, "doctor", nil, slog.New(slog.DiscardHandler)) }))
+	r.Check("built-in model", scripted.Demo+" needs no key and no network", nil)
+	if c.Model {
+		if err := c.model(ctx, file, r, open); err != nil {
+			r.Check("model", "", err)
+		}
+	}
+	return r.Result()
+}
+
+// verify verifies one conversation.
+func (c *Command) verify(ctx context.Context, out io.Writer, open *Opener) error {
+	db, err := open.Existing(ctx, c.DataFlags)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := chained(ctx, db, c.DataDir); err != nil {
+		return err
+	}
+	return checks.Verification{Store: db, ID: session.ID(c.Conversation), DataDir: c.DataDir, Repair: c.Repair, Out: out}.Run(ctx)
+}
+
+// chained gives a database the key of its hash chain, if the master key is there.
+func chained(ctx context.Context, db checks.Everything, dataDir string) error {
+	env := config.MasterKey()
+	if _, err := os.Stat(filepath.Join(dataDir, "master.key")); err != nil && env == "" {
+		return nil
+	}
+	keyring, err := secret.OpenKeyring(ctx, dataDir, env, db)
+	if err != nil {
+		return err
+	}
+	return datadir.UseChain(ctx, db, keyring)
+}
+
+// VerifyAll verifies all conversations of a data directory.
+func (o *Opener) VerifyAll(ctx context.Context, c config.DataFlags, out io.Writer) error {
+	db, err := o.Existing(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := db.Check(ctx); err != nil {
+		return err
+	}
+	if err := chained(ctx, db, c.DataDir); err != nil {
+		return err
+	}
+	r := &checks.Report{Out: out, MasterKey: config.MasterKey()}
+	r.Conversations(ctx, db, c.DataDir, false)
+	if err := r.Result(); err != nil {
+		return errors.New("the backup was restored as it is, but conversations in it are damaged; see above")
+	}
+	return nil
+}
+
+// model tests the stored model of the user.
+func (c *Command) model(ctx context.Context, file *config.Resolver, r *checks.Report, open *Opener) error {
+	reach, err := c.Reach()
+	if err != nil {
+		return err
+	}
+	db, err := open.Existing(ctx, c.DataFlags)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return r.StoredModel(ctx, db, checks.ModelOf{User: c.User, DataDir: c.DataDir, Models: file.Models(), Reach: reach})
+}

@@ -1,0 +1,201 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"deckhand/internal/datadir"
+	"deckhand/internal/sandbox/drivers"
+	"deckhand/internal/secret"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+)
+
+// Everything is the database of a server with all conversations.
+type Everything interface {
+	Database
+	Store
+	settings.Store
+	datadir.ChainStore
+	Rows(ctx context.Context, q session.Query) ([]session.Row, error)
+	// Owners are the names of all users.
+	Owners(ctx context.Context) ([]string, error)
+}
+
+// shown is how many problems of a kind are shown one by one.
+const shown = 20
+
+// boxes is the folder of workspaces in a data directory.
+const boxes = "boxes"
+
+// stored is what is verified.
+type stored struct {
+	*Report
+	db     Everything
+	dir    string
+	repair bool
+	// known are the workspaces that conversations have, or may have.
+	known                            map[string]bool
+	conversations, events, bad, lost int
+}
+
+// Everything verifies the secrets of all users, all conversations and the workspaces. With repair, it repairs what it can.
+func (r *Report) Everything(ctx context.Context, db Everything, dataDir string, repair bool) {
+	keyring, err := secret.OpenKeyring(ctx, dataDir, r.MasterKey, db)
+	if err == nil {
+		err = datadir.UseChain(ctx, db, keyring)
+	}
+	if r.Check("master key", "can decrypt the stored secrets", fixed(err, "%s", r.masterFix(err, dataDir))); err == nil {
+		r.secrets(ctx, db, keyring)
+	}
+	r.Conversations(ctx, db, dataDir, repair)
+}
+
+// Conversations verifies all conversations, with their hash chains if the database has the key, and the workspaces.
+func (r *Report) Conversations(ctx context.Context, db Everything, dataDir string, repair bool) {
+	s := &stored{Report: r, db: db, dir: dataDir, repair: repair, known: map[string]bool{}}
+	users, err := db.Owners(ctx)
+	for i := 0; i < len(users) && err == nil; i++ {
+		err = s.of(ctx, users[i])
+	}
+	if err != nil {
+		r.Check("conversations", "", fixed(err, "check the database"))
+		return
+	}
+	if s.bad == 0 {
+		r.Check("conversations", fmt.Sprintf("%d with %d events, all valid", s.conversations, s.events), nil)
+	} else if s.bad > shown {
+		r.Check("conversations", "", fixed(fmt.Errorf("%d of %d are damaged", s.bad, s.conversations), "stop the server and run: deckhand doctor --repair --data-dir %s", dataDir))
+	}
+	s.workspaces()
+}
+
+// secrets checks that the settings of all users can be decrypted.
+func (r *Report) secrets(ctx context.Context, db Everything, keyring *secret.Keyring) {
+	service := settings.New(db, keyring, secret.NewRedactor())
+	users, err := db.Owners(ctx)
+	if err != nil {
+		r.Check("secrets", "", fixed(err, "check the database"))
+		return
+	}
+	for _, u := range users {
+		if _, err := service.Get(ctx, u); err != nil && !errors.Is(err, settings.ErrNotFound) {
+			r.Check("secrets", "", fixed(fmt.Errorf("the secrets of user %s cannot be decrypted: %w", u, err), "restore a backup, or have the user enter them again in Settings"))
+			return
+		}
+	}
+	r.Check("secrets", fmt.Sprintf("of %d users can be decrypted", len(users)), nil)
+}
+
+// of verifies the conversations of a user.
+func (s *stored) of(ctx context.Context, user string) error {
+	for q := (session.Query{Owner: user, Limit: 500}); ; {
+		rows, err := s.db.Rows(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			s.one(ctx, row.ID)
+			q.Before = &session.Cursor{CreatedAt: row.CreatedAt, ID: row.ID}
+		}
+		if len(rows) < q.Limit {
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *stored) one(ctx context.Context, id session.ID) {
+	s.conversations++
+	s.known[string(id)] = true
+	v := Verification{Store: s.db, ID: id, DataDir: s.dir, Repair: s.repair, Out: s.Out}
+	st, damage, err := v.fold(ctx)
+	if err == nil && damage != nil && s.repair {
+		if err = v.Run(ctx); err == nil {
+			s.Warn("conversation", string(id)+" was repaired: see above", "")
+			st, damage, err = v.fold(ctx)
+		}
+	}
+	s.events += int(st.Last)
+	if err == nil {
+		err = damage
+	}
+	if err != nil && ctx.Err() == nil {
+		if s.bad++; s.bad <= shown {
+			s.Check("conversation", "", fixed(fmt.Errorf("%s is valid up to event %d: %w", id, st.Last, err), "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s %s", s.dir, id))
+		}
+		return
+	}
+	s.workspace(st)
+}
+
+// workspace checks that the local workspace of a conversation is there.
+func (s *stored) workspace(st session.State) {
+	var h struct{ Driver, ID string }
+	if json.Unmarshal(st.Handle, &h) != nil || h.ID == "" || !filepath.IsLocal(h.ID) {
+		return
+	}
+	if p, ok := drivers.Find(h.Driver); !ok || p.Images { // the workspace is a volume
+		return
+	}
+	s.known[h.ID] = true
+	if _, err := os.Lstat(filepath.Join(s.dir, boxes, h.ID)); errors.Is(err, fs.ErrNotExist) {
+		if s.lost++; s.lost <= shown {
+			s.Warn("workspace", fmt.Sprintf("the workspace of conversation %s is missing; the conversation continues with an empty one", st.ID), "restore it from a backup: deckhand restore")
+		}
+	}
+}
+
+// workspaces finds folders that belong to no conversation. A server moves them aside when it starts.
+func (s *stored) workspaces() {
+	dir := filepath.Join(s.dir, boxes)
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.Check("workspaces", "", fixed(err, "give the folder to the user of the server: chown -R USER %s", dir))
+		}
+		return
+	}
+	found, orphans := 0, 0
+	for _, n := range names {
+		if !n.IsDir() || strings.HasPrefix(n.Name(), ".") {
+			continue
+		}
+		if found++; s.known[n.Name()] {
+			continue
+		}
+		orphans++
+		path := filepath.Join(dir, n.Name())
+		if !s.repair {
+			s.Warn("workspace", path+" belongs to no conversation", "the server moves it to "+filepath.Join(dir, ".set-aside")+" when it starts; or stop the server and run: deckhand doctor --repair --data-dir "+s.dir)
+		} else if err := s.setAside(dir, n.Name()); err != nil {
+			s.Check("workspace", "", fixed(err, "stop the server, and run the command again"))
+		}
+	}
+	s.Check("workspaces", fmt.Sprintf("%d, of which %d belong to no conversation", found, orphans), nil)
+}
+
+// setAside moves a folder that belongs to no conversation out of the way.
+func (s *stored) setAside(dir, name string) error {
+	unlock, err := datadir.Lock(s.dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	shelf := filepath.Join(dir, ".set-aside")
+	if err := os.Mkdir(shelf, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	to := filepath.Join(shelf, fmt.Sprintf("%s.%d", name, time.Now().UnixMilli()))
+	if err := os.Rename(filepath.Join(dir, name), to); err != nil {
+		return err
+	}
+	s.Warn("workspace", name+" belongs to no conversation and was moved to "+to, "")
+	return nil
+}
