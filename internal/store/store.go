@@ -38,6 +38,14 @@ type Backend interface {
 	Dump(ctx context.Context, id session.ID, after int64) ([]byte, error)
 	Repair(ctx context.Context, id session.ID, after int64, row session.Row) error
 
+	// UseChain sets the key of the hash chain over events, before the first append. Rows are then written with
+	// marks, and marks are checked when a log is read from its beginning. Sessions up to the number start may
+	// begin without marks; ChainStart is that number of this database.
+	UseChain(key [32]byte, start int64)
+	ChainStart(ctx context.Context) (int64, error)
+	// RestartChain accepts the events of a session as they are and gives them marks.
+	RestartChain(ctx context.Context, id session.ID) error
+
 	Egress() egress.Ledger
 	Feedback() feedback.Store
 	// Webhooks and Triggers are the records on the durable queue.
@@ -68,4 +76,6 @@ type Options struct {
 	// Reserve is how much disk space to keep for when the disk is full, so that stops,
 	// deletions and failures can still be recorded; 0 for none. A database elsewhere ignores it.
 	Reserve int64
+	// Together lets several servers use the database at the same time. A database in a file ignores it.
+	Together bool
 }

@@ -26,9 +26,11 @@ type appending struct {
 	drops bool    // nothing before the last event is kept
 	n     *int64
 	ours  bool
+	mark  packed.Mark // of the last event
 }
 
-func (db *DB) encode(b session.Batch) (*appending, error) {
+// encode makes the row of a batch that follows an event with this mark.
+func (db *DB) encode(b session.Batch, mark packed.Mark) (*appending, error) {
 	a := &appending{batch: b}
 	if len(b.Events) == 0 {
 		return nil, fmt.Errorf("session %s: no events can be appended after event %d", b.ID, b.After)
@@ -44,13 +46,16 @@ func (db *DB) encode(b session.Batch) (*appending, error) {
 		kind := e.Payload.Kind()
 		if kind == session.KindDeleted {
 			a.drops, a.body = true, a.body[:0]
+			mark = db.chain.Start(b.ID, e.Number-1)
 		}
 		if len(a.body) == 0 {
 			a.at = pg.Micros(e.At)
-			a.body = slices.Grow(a.body, len(body)+32*len(b.Events)+64)
+			a.body = slices.Grow(a.body, len(body)+32*len(b.Events)+96)
 		}
 		a.body = packed.Append(a.body, kind, e.At.UnixMicro()-a.at, body)
+		mark = db.chain.Next(mark, e.At.UnixMicro(), kind, body)
 	}
+	a.mark, a.body = mark, db.chain.Mark(a.body, mark)
 	a.batch.Row.Last = b.After + int64(len(b.Events))
 	a.row = packed.Row(a.batch.Row)
 	a.words = db.changedWords(a.batch)
@@ -72,7 +77,11 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 	if db.base.ReadOnly {
 		return pg.ErrReadOnly
 	}
-	a, err := db.encode(b)
+	prev, err := db.mark(ctx, b.ID, b.After)
+	if err != nil {
+		return err
+	}
+	a, err := db.encode(b, prev)
 	if err != nil {
 		return err
 	}
@@ -83,6 +92,7 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 		return err
 	}
 	db.known.put(a.batch.Row)
+	db.chain.Put(b.ID, a.batch.Row.Last, a.mark)
 	if a.drops {
 		db.recent.Forget(b.ID)
 	} else {
@@ -96,15 +106,17 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 func (db *DB) AppendAll(ctx context.Context, batches []session.Batch) error {
 	var all []*appending
 	last := int64(0)
+	mark := db.chain.Start(batches[0].ID, 0)
 	for _, b := range batches {
 		if b.ID != batches[0].ID || b.After != last {
 			return fmt.Errorf("session %s: the batch after event %d does not follow event %d", b.ID, b.After, last)
 		}
 		last += int64(len(b.Events))
-		a, err := db.encode(b)
+		a, err := db.encode(b, mark)
 		if err != nil {
 			return err
 		}
+		mark = a.mark
 		all = append(all, a)
 	}
 	return db.base.Update(ctx, func(c *pg.Conn) error {

@@ -99,18 +99,18 @@ func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	db := openNew(t)
 	b := newSession(db.NewID())
-	a, err := db.DB.encode(b)
+	a, err := db.DB.encode(b, db.chain.Start(b.ID, 0))
 	must(t, err)
 	must(t, db.writer.append(t.Context(), a)) // as if its answer were lost
 	l := &line{writer: db.writer}
 	defer l.drop()
 	mine, other := &job{appending: a}, &job{}
-	other.appending, err = db.DB.encode(noted(b, "another"))
+	other.appending, err = db.DB.encode(noted(b, "another"), a.mark)
 	must(t, err)
 	late := newSession(b.ID)
 	late.Events[1].Payload = session.Noted{ID: "n", Message: "not the same"}
 	theirs := &job{}
-	theirs.appending, err = db.DB.encode(late)
+	theirs.appending, err = db.DB.encode(late, packed.Mark{})
 	must(t, err)
 	l.resend([]*job{mine}, errors.New("lost"))
 	l.resend([]*job{theirs}, errors.New("lost"))

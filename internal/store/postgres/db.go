@@ -10,9 +10,11 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"deckhand/internal/cluster"
 	"deckhand/internal/session"
 	"deckhand/internal/store"
 	"deckhand/internal/store/packed"
+	"deckhand/internal/store/postgres/members"
 	"deckhand/internal/store/postgres/pg"
 	"deckhand/internal/store/postgres/records"
 )
@@ -32,6 +34,10 @@ type Options struct {
 	// its lease to expire and then fails with ErrInUse. A server that restarts under the same name does not wait. Other
 	// commands leave it empty.
 	Server string
+	// Existing refuses a database without a schema or with an old one, instead of bringing it up to date.
+	Existing bool
+	// Together lets servers use the database at the same time that all set it. Server is "" then.
+	Together bool
 }
 
 // DB is an open database.
@@ -41,6 +47,7 @@ type DB struct {
 	writer *writer
 	ids    *ids
 	recent *packed.Recent
+	chain  packed.Chain
 	known  known
 	upkeep *upkeep      // nil unless Options.Upkeep is set
 	lease  *serverLease // nil unless Options.Server is set
@@ -79,7 +86,10 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	}
 	base := pg.New(config, conns-writers)
 	db := &DB{Store: &records.Store{DB: base}, base: base, recent: packed.NewRecent(), known: known{rows: map[session.ID]session.Row{}}}
-	err = base.View(ctx, db.prepare)
+	err = base.View(ctx, func(c *pg.Conn) error { return db.prepare(c, o.Existing) })
+	if o.Together {
+		o.Server = together
+	}
 	if err == nil && o.Server != "" && !base.ReadOnly {
 		if db.lease, err = acquireLease(ctx, base, o.Server); err == nil {
 			base.MayWrite = db.lease.check
@@ -96,13 +106,27 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	return db, nil
 }
 
+// Ping connects to a database. It creates and changes nothing.
+func Ping(ctx context.Context, address string) error {
+	config, _, err := parse(address)
+	if err != nil {
+		return err
+	}
+	base := pg.New(config, 1)
+	defer base.Close()
+	if err := base.View(ctx, func(c *pg.Conn) error { _, err := c.One("SELECT 1", func([]any) {}); return err }); err != nil {
+		return fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, err)
+	}
+	return nil
+}
+
 // prepare migrates the database and reads what is needed from the start.
-func (db *DB) prepare(c *pg.Conn) error {
+func (db *DB) prepare(c *pg.Conn, existing bool) error {
 	_, err := c.One("SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean", func(v []any) { db.base.ReadOnly = pg.Truth(v[0]) })
 	if err != nil {
 		return err
 	}
-	if err := migrate(c, db.base.ReadOnly); err != nil {
+	if err := migrate(c, db.base.ReadOnly, existing); err != nil {
 		return err
 	}
 	db.ids, err = openIDs(c, db.base)
@@ -121,6 +145,9 @@ func (db *DB) Close() error {
 	})
 	return nil
 }
+
+// Base returns the connections, for package transfer.
+func (db *DB) Base() *pg.DB { return db.base }
 
 // ReadOnly reports that the database could not be written when it was opened.
 func (db *DB) ReadOnly() bool { return db.base.ReadOnly }
@@ -176,4 +203,9 @@ func rest(ctx context.Context, begin time.Time, times int) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
+}
+
+// Leases are those of servers that use the database together. self describes the one that asks.
+func (db *DB) Leases(self cluster.Info) cluster.Roster {
+	return &members.Leases{DB: db.base, Self: self}
 }

@@ -13,6 +13,7 @@ import (
 	"deckhand/internal/secret/keystoretest"
 	"deckhand/internal/session"
 	"deckhand/internal/session/logtest"
+	"deckhand/internal/store/packed"
 	"deckhand/internal/store/postgres/pg"
 	"deckhand/internal/store/postgres/pgtest"
 )
@@ -109,7 +110,7 @@ func TestPoison(t *testing.T) {
 		made = append(made, b.ID)
 		go func() { done <- db.Append(context.Background(), b) }()
 	}
-	bad, err := db.DB.encode(newSession(db.NewID()))
+	bad, err := db.DB.encode(newSession(db.NewID()), packed.Mark{})
 	must(t, err)
 	words := "no array"
 	bad.words = &words

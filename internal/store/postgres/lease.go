@@ -11,7 +11,7 @@ import (
 )
 
 // ErrInUse means that another server uses the database.
-var ErrInUse = errors.New("another server uses this database: stop it first, or use another database")
+var ErrInUse = errors.New("another server uses this database: stop it first, or use another database; to run several servers together, start all of them with --nats-url")
 
 const (
 	// A server lease expires after leaseDuration and is renewed every leaseInterval.
@@ -22,6 +22,9 @@ const (
 	leaseWait = leaseDuration + 2*time.Second
 	leasePoll = 250 * time.Millisecond
 )
+
+// together is the name under which servers hold the lease that use the database at the same time.
+const together = "servers with --nats-url"
 
 // serverLease keeps other servers from using the database. The lease is a row because an advisory
 // lock would belong to a connection, which does not work with a transaction pooler.
@@ -123,6 +126,9 @@ func (l *serverLease) release() {
 	}
 	l.stop()
 	<-l.stopped
+	if l.server == together { // others may still hold it
+		return
+	}
 	ctx, stop := context.WithTimeout(context.Background(), pg.CloseTimeout)
 	defer stop()
 	_ = l.db.View(ctx, func(c *pg.Conn) error {

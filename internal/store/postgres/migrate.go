@@ -13,7 +13,7 @@ import (
 var migrations embed.FS
 
 // schema is the version that this program writes: the number of its last migration.
-const schema = 1
+const schema = 3
 
 // version is the schema of the database, 0 for an empty one.
 func version(c *pg.Conn) (v int64, err error) {
@@ -27,7 +27,7 @@ func version(c *pg.Conn) (v int64, err error) {
 
 // migrate brings the database to schema. Several processes may do so at once: the first takes a
 // lock, and the others find the work done when they get it.
-func migrate(c *pg.Conn, readonly bool) error {
+func migrate(c *pg.Conn, readonly, existing bool) error {
 	v, err := version(c)
 	switch {
 	case err != nil:
@@ -36,19 +36,23 @@ func migrate(c *pg.Conn, readonly bool) error {
 		return fmt.Errorf("%w (its version is %d, this program knows up to %d)", pg.ErrNewer, v, schema)
 	case v == schema:
 		return nil
+	case existing && v == 0:
+		return errors.New("it has no data of Deckhand: check the name of the database")
+	case existing:
+		return errors.New("its schema is out of date: start this version of deckhand on it once, stop it, and try again")
 	case readonly:
 		return errors.New("the database is read-only and its schema is out of date: make the database writable and start the server once")
 	}
 	// Another process may take its time with large tables.
-	err = c.Transaction("BEGIN; SET LOCAL lock_timeout = '5min'; SET LOCAL statement_timeout = 0", func() error { return climb(c) })
+	err = c.Transaction("BEGIN; SET LOCAL lock_timeout = '5min'; SET LOCAL statement_timeout = 0", func() error { return runMissing(c, schema) })
 	if err != nil {
 		return fmt.Errorf("migrate the database to version %d: %w", schema, err)
 	}
 	return nil
 }
 
-// climb runs the migrations that are missing.
-func climb(c *pg.Conn) error {
+// runMissing runs the migrations that are missing up to a version.
+func runMissing(c *pg.Conn, to int64) error {
 	if err := c.Lock(pg.LockSchema, ""); err != nil {
 		return err
 	}
@@ -64,7 +68,7 @@ func climb(c *pg.Conn) error {
 		return err
 	}
 	for i, name := range files {
-		if int64(i) < before {
+		if int64(i) < before || int64(i) >= to {
 			continue
 		}
 		script, err := migrations.ReadFile(name)

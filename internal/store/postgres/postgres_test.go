@@ -49,6 +49,9 @@ func openAt(t testing.TB, address string) opened {
 	db, err := Open(context.Background(), address, Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
+	start, err := db.ChainStart(context.Background())
+	must(t, err)
+	db.UseChain([32]byte{1}, start) // as the server does
 	return opened{db, address}
 }
 

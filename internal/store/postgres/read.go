@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 
 	"deckhand/internal/session"
@@ -26,121 +25,37 @@ const selectPiece = `SELECT last, at, body FROM (
 
 // Read implements session.Log.
 func (db *DB) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[session.Event, error] {
-	return func(yield func(session.Event, error) bool) {
-		r := reading{db: db, id: id, at: max(after, 0)}
-		for !r.done {
-			failure := db.base.View(ctx, r.next) // after what could be read
-			for i, e := range r.events {
-				r.events[i] = session.Event{} // a consumer that is done with it must be able to free it
-				if err := ctx.Err(); err != nil {
-					yield(session.Event{}, err)
-					return
-				}
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if failure != nil {
-				yield(session.Event{}, fmt.Errorf("read session %s after event %d: %w", id, r.at, failure))
-				return
-			}
-		}
-	}
+	return packed.Read(ctx, &db.chain, id, after, func(r *packed.Reading) error {
+		return db.base.View(ctx, func(c *pg.Conn) error { return db.next(c, r) })
+	})
 }
 
 // Remembered implements session.Rememberer.
 func (db *DB) Remembered(id session.ID, after, last int64) ([]session.Event, bool) {
-	r := reading{at: after}
-	rows := db.recent.Between(id, after, last)
-	if len(rows) == 0 || r.recall(rows) != nil {
-		return nil, false // what is damaged is reported by Read
-	}
-	return r.events, true
-}
-
-// reading is a walk through one session's events.
-type reading struct {
-	db      *DB
-	id      session.ID
-	n, last int64 // last is the end of the log when the walk began
-	at      int64
-	events  []session.Event
-	done    bool
-	// rows are what the walk has met since the event from, as long as it is little.
-	from int64
-	rows []*packed.Batch
-	size int
-	read int // bytes of all rows, decompressed
+	return packed.Remembered(db.recent, id, after, last)
 }
 
 // next reads a piece. It may be run again after a failure.
-func (r *reading) next(c *pg.Conn) error {
-	r.events = r.events[:0]
-	if r.n == 0 {
-		n, last, found, err := r.db.findSession(c, r.id)
+func (db *DB) next(c *pg.Conn, r *packed.Reading) error {
+	r.Events = r.Events[:0]
+	if r.N == 0 {
+		n, last, found, err := db.findSession(c, r.ID)
 		if err != nil {
 			return err
 		}
-		r.n, r.last = n, last
-		if !found || r.at >= r.last {
-			r.done = true
-			return nil
-		}
-		if rows := r.db.recent.Between(r.id, r.at, r.last); rows != nil {
-			r.done = true
-			return r.recall(rows)
+		if done, err := r.Begin(n, last, found, db.recent); done {
+			return err
 		}
 	}
 	count, size := 0, 0
 	err := c.Query(selectPiece, func(row []any) error {
 		count, size = count+1, size+len(pg.Bytes(row[2]))
-		return r.take(row)
-	}, r.n, r.at)
-	// Not "number = last": a concurrent deletion leaves only its own event, beyond that.
-	r.done = r.at >= r.last || count < pieceRows && size < pieceBytes
-	if r.done && err == nil && r.at == r.last && r.size <= packed.MaxTail {
-		r.db.recent.Add(r.id, r.from, r.rows...)
-	}
-	return err
-}
-
-// recall gives what is in memory.
-func (r *reading) recall(rows []*packed.Batch) error {
-	for _, row := range rows {
-		events, err := row.Decode()
-		for _, e := range events {
-			if e.Number > r.at {
-				r.events = append(r.events, e)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		r.at = row.Last
-	}
-	return nil
-}
-
-// take adds the events of a row that are to be read.
-func (r *reading) take(row []any) error {
-	last := pg.Number(row[0])
-	body, err := packed.Open(pg.Bytes(row[2]))
+		return r.Take(pg.Number(row[0]), pg.Number(row[1]), pg.Bytes(row[2]))
+	}, r.N, r.At)
 	if err != nil {
-		return packed.Damaged(last, err)
-	}
-	m := &packed.Batch{Last: last, At: pg.Number(row[1]), Body: body}
-	if err := r.recall([]*packed.Batch{m}); err != nil {
 		return err
 	}
-	r.read += len(body)
-	if r.size == 0 {
-		r.from = m.First() - 1 // the row may begin before what was asked for
-	}
-	r.rows = append(r.rows, m)
-	if r.size += len(m.Body); r.size > packed.MaxTail {
-		r.rows = nil
-	}
-	return nil
+	return r.End(count < pieceRows && size < pieceBytes, db.recent)
 }
 
 // Repair makes a session end after an event and gives it the row that belongs
@@ -159,6 +74,9 @@ func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row sessio
 			return err
 		}
 		if _, err := c.Exec("DELETE FROM deckhand.events WHERE n = $1 AND last > $2", n, after); err != nil {
+			return err
+		}
+		if err := db.sign(c, n, id); err != nil {
 			return err
 		}
 		_, err = c.Exec(`UPDATE deckhand.sessions SET owner = $2, created_at = $3, updated_at = $4, last = $5, attention = $6, holder = $7,

@@ -119,7 +119,7 @@ func (db *DB) compressNext(ctx context.Context, l *cold) error {
 	if p.Rows == 0 {
 		return nil
 	}
-	body := packed.Compress(p.Body)
+	body := p.Row()
 	err = db.base.Update(ctx, func(c *pg.Conn) error {
 		changed, err := c.Exec("UPDATE deckhand.sessions SET compressed = $2 WHERE n = $1 AND compressed = $3 AND last >= $2 AND NOT deleted", l.n, last, first)
 		if err != nil {

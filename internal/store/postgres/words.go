@@ -44,6 +44,9 @@ func gramList(r session.Row) string {
 	return string(append(b, '}'))
 }
 
+// Grams is what the index of words gets of a row, "{}" for nothing.
+func Grams(r session.Row) string { return gramList(r) }
+
 // matches is Rows by the index of words. It is not ok if the index cannot help: then the
 // list has to be searched.
 func (db *DB) matches(ctx context.Context, q session.Query, search packed.Search) (rows []session.Row, ok bool, err error) {

@@ -26,8 +26,8 @@ const (
 	writers = 2
 	// groupTimeout is how long a group may take.
 	groupTimeout = pg.StatementTimeout + pg.LockTimeout
-	// companyTime is how long a writer waits for company at most.
-	companyTime = time.Millisecond
+	// gatherTime is how long a writer waits for more appends at most.
+	gatherTime = time.Millisecond
 )
 
 // job is one caller's append, waiting for its turn.
@@ -138,10 +138,10 @@ func (l *line) loop() {
 	}
 }
 
-// company waits a moment for more appends to be queued: a commit costs as much as many appends.
-func (l *line) company() {
+// gather waits a moment for more appends to be queued: a commit costs as much as many appends.
+func (l *line) gather() {
 	begin := time.Now()
-	for had := -1; had < len(l.queue) && time.Since(begin) < companyTime; {
+	for had := -1; had < len(l.queue) && time.Since(begin) < gatherTime; {
 		had = len(l.queue)
 		runtime.Gosched()
 	}
@@ -150,7 +150,7 @@ func (l *line) company() {
 // take stores j together with whatever else is waiting. A session is in a group once: the
 // function of the database must see what came before.
 func (l *line) take(j *job) {
-	l.company()
+	l.gather()
 	l.group = l.group[:0]
 	size := 0
 	in := map[session.ID]bool{}
@@ -199,7 +199,7 @@ func (l *line) store(group []*job) {
 			}
 		}
 	default:
-		if pg.Again(err) {
+		if pg.Retryable(err) {
 			err = l.try(group)
 		}
 		if err != nil {
@@ -223,7 +223,7 @@ func isBudget(err error) bool {
 // try sends a group, and sends it again if it conflicts with other transactions.
 func (l *line) try(group []*job) (err error) {
 	for range pg.Tries {
-		if err = l.send(group); !pg.Again(err) {
+		if err = l.send(group); !pg.Retryable(err) {
 			break
 		}
 	}

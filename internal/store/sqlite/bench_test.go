@@ -163,6 +163,7 @@ func benchDB(b *testing.B) *DB {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = db.Close() })
+	chained(b, db)
 	return db
 }
 

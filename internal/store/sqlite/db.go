@@ -54,6 +54,7 @@ type DB struct {
 	news    queueNews
 
 	recent *packed.Recent
+	chain  packed.Chain
 
 	reserve *reserve.Reserve
 

@@ -15,7 +15,7 @@ import (
 var (
 	errLow      = error(unwritten("the disk is nearly full: free some space, or writes will fail"))
 	ErrFull     = error(unwritten("the disk is full: nothing can be stored until space is freed"))
-	ErrReadOnly = error(unwritten("the database is read-only: nothing can be stored until the disk is writable"))
+	ErrReadOnly = error(unwritten("the database is read-only: nothing can be stored; make the disk writable and restart the server"))
 	ErrBusy     = errors.New("the database is locked by another process")
 	ErrNewer    = errors.New("the database was written by a newer version of deckhand: start that version, or restore a backup")
 	ErrClosed   = errors.New("the database is closed")

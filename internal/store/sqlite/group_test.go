@@ -10,6 +10,7 @@ import (
 
 	"deckhand/internal/session"
 	"deckhand/internal/session/logtest"
+	"deckhand/internal/store/packed"
 )
 
 // hold keeps the writer busy until release is called, so that a test can
@@ -149,7 +150,7 @@ func TestRollbackForgets(t *testing.T) {
 	db := openNew(t)
 	lost := newSession()
 	err := db.write(t.Context(), 0, func(c *conn) error {
-		a, err := db.encode(lost)
+		a, err := db.encode(lost, packed.Mark{})
 		if err != nil {
 			return err
 		}

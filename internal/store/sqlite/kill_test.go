@@ -38,6 +38,7 @@ func child(path string) {
 	if err != nil {
 		fail(err)
 	}
+	db.UseChain([32]byte{1}, 0)
 	if n := os.Getenv(childAppends); n != "" {
 		count := 0
 		fmt.Sscan(n, &count)

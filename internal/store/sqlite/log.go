@@ -51,7 +51,11 @@ func (k known) put(id session.ID, p place) {
 func (db *DB) Append(ctx context.Context, b session.Batch) error {
 	// All that can be done here is done here, in the caller's goroutine: there
 	// are many of them and only one writer.
-	a, err := db.encode(b)
+	prev, err := db.mark(ctx, b.ID, b.After)
+	if err != nil {
+		return err
+	}
+	a, err := db.encode(b, prev)
 	if err != nil {
 		return err
 	}
@@ -63,6 +67,7 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 	if err != nil {
 		return err
 	}
+	db.chain.Put(b.ID, a.batch.Row.Last, a.mark)
 	if a.drops {
 		db.recent.Forget(b.ID)
 	} else {
@@ -78,10 +83,12 @@ type appending struct {
 	at    driver.Value
 	body  []byte // of all its events
 	row   []byte
-	drops bool // nothing before the last event is kept
+	drops bool        // nothing before the last event is kept
+	mark  packed.Mark // of the last event
 }
 
-func (db *DB) encode(b session.Batch) (*appending, error) {
+// encode makes the row of a batch that follows an event with this mark.
+func (db *DB) encode(b session.Batch, mark packed.Mark) (*appending, error) {
 	a := &appending{db: db, batch: b}
 	if len(b.Events) == 0 || b.After+int64(len(b.Events)) >= 1<<numberBits {
 		return nil, fmt.Errorf("session %s: %d events cannot be appended after event %d", b.ID, len(b.Events), b.After)
@@ -97,13 +104,16 @@ func (db *DB) encode(b session.Batch) (*appending, error) {
 		kind := e.Payload.Kind()
 		if kind == session.KindDeleted {
 			a.drops, a.body = true, a.body[:0]
+			mark = db.chain.Start(b.ID, e.Number-1)
 		}
 		if len(a.body) == 0 {
 			a.at = micros(e.At)
-			a.body = slices.Grow(a.body, len(body)+32*len(b.Events)+64)
+			a.body = slices.Grow(a.body, len(body)+32*len(b.Events)+96)
 		}
 		a.body = packed.Append(a.body, kind, e.At.UnixMicro()-number(a.at), body)
+		mark = db.chain.Next(mark, e.At.UnixMicro(), kind, body)
 	}
+	a.mark, a.body = mark, db.chain.Mark(a.body, mark)
 	a.batch.Row.Last = b.After + int64(len(b.Events))
 	a.row = packed.Row(a.batch.Row)
 	return a, nil
@@ -182,124 +192,40 @@ func sameButProgress(was, is session.Row) bool {
 
 // Read implements session.Log.
 func (db *DB) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[session.Event, error] {
-	return func(yield func(session.Event, error) bool) {
-		r := reading{db: db, id: id, at: max(after, 0)}
-		for !r.done {
-			failure := db.readers.read(ctx, r.next) // after what could be read
-			for i, e := range r.events {
-				r.events[i] = session.Event{} // a consumer that is done with it must be able to free it
-				if err := ctx.Err(); err != nil {
-					yield(session.Event{}, err)
-					return
-				}
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if failure != nil {
-				yield(session.Event{}, fmt.Errorf("read session %s after event %d: %w", id, r.at, failure))
-				return
-			}
-		}
-	}
+	return packed.Read(ctx, &db.chain, id, after, func(r *packed.Reading) error {
+		return db.readers.read(ctx, func(c *conn) error { return db.next(c, r) })
+	})
 }
 
 // Remembered implements session.Rememberer.
 func (db *DB) Remembered(id session.ID, after, last int64) ([]session.Event, bool) {
-	r := reading{at: after}
-	rows := db.recent.Between(id, after, last)
-	if len(rows) == 0 || r.recall(rows) != nil {
-		return nil, false // what is damaged is reported by Read
-	}
-	return r.events, true
-}
-
-// reading is a walk through one session's events.
-type reading struct {
-	db      *DB
-	id      session.ID
-	n, last int64 // last is the end of the log when the walk began
-	at      int64
-	events  []session.Event
-	done    bool
-	// rows are what the walk has met since the event from, as long as it is little.
-	from int64
-	rows []*packed.Batch
-	size int
-	read int // bytes of all rows, decompressed
+	return packed.Remembered(db.recent, id, after, last)
 }
 
 // next reads a piece.
-func (r *reading) next(c *conn) error {
-	r.events = r.events[:0]
-	if r.n == 0 {
-		n, last, found, err := r.db.findSession(c, r.id)
+func (db *DB) next(c *conn, r *packed.Reading) error {
+	r.Events = r.Events[:0]
+	if r.N == 0 {
+		n, last, found, err := db.findSession(c, r.ID)
 		if err != nil {
 			return err
 		}
-		r.n, r.last = n, last
-		if !found || r.at >= r.last {
-			r.done = true
-			return nil
-		}
-		if rows := r.db.recent.Between(r.id, r.at, r.last); rows != nil {
-			r.done = true
-			return r.recall(rows)
-		}
-	}
-	count, before := 0, r.read
-	err := c.query("SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT 256", func(row []driver.Value) error {
-		if err := r.take(row); err != nil {
+		if done, err := r.Begin(n, last, found, db.recent); done {
 			return err
 		}
-		if count++; r.read-before >= pieceBytes {
+	}
+	count, before := 0, r.Read
+	err := c.query("SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT 256", func(row []driver.Value) error {
+		if err := r.Take(number(row[0])&(1<<numberBits-1), number(row[1]), bytesOf(row[2])); err != nil {
+			return err
+		}
+		if count++; r.Read-before >= pieceBytes {
 			return enough
 		}
 		return nil
-	}, key(r.n, r.at), key(r.n+1, 0))
-	// Not "number = last": a concurrent deletion leaves only its own event, beyond that.
-	r.done = r.at >= r.last || (count < pieceEvents && r.read-before < pieceBytes)
-	if r.done && err == nil && r.at == r.last && r.size <= packed.MaxTail {
-		r.db.recent.Add(r.id, r.from, r.rows...)
-	}
-	return err
-}
-
-// recall gives what is in memory.
-func (r *reading) recall(rows []*packed.Batch) error {
-	for _, row := range rows {
-		events, err := row.Decode()
-		for _, e := range events {
-			if e.Number > r.at {
-				r.events = append(r.events, e)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		r.at = row.Last
-	}
-	return nil
-}
-
-// take adds the events of a row that are to be read.
-func (r *reading) take(row []driver.Value) error {
-	last := number(row[0]) & (1<<numberBits - 1)
-	body, err := packed.Open(bytesOf(row[2]))
+	}, key(r.N, r.At), key(r.N+1, 0))
 	if err != nil {
-		return packed.Damaged(last, err)
-	}
-	m := &packed.Batch{Last: last, At: number(row[1]), Body: body}
-	if err := r.recall([]*packed.Batch{m}); err != nil {
 		return err
 	}
-	r.read += len(body)
-	if r.size == 0 {
-		r.from = m.First() - 1 // the row may begin before what was asked for
-	}
-	r.rows = append(r.rows, m)
-	if r.size += len(m.Body); r.size > packed.MaxTail {
-		r.rows = nil
-	}
-	return nil
+	return r.End(count < pieceEvents && r.Read-before < pieceBytes, db.recent)
 }

@@ -18,7 +18,10 @@ import (
 var migrations embed.FS
 
 // schema is the version that this program writes: the number of its last migration.
-const schema = 12
+const schema = 13
+
+// Schema is schema, for package transfer.
+const Schema = schema
 
 // version is the schema of the file, 0 for an empty one. It looks at goose's
 // table itself, because building goose's provider is most of the time that

@@ -11,6 +11,7 @@ import (
 	"deckhand/internal/notify"
 	"deckhand/internal/notify/notifytest"
 	"deckhand/internal/session"
+	"deckhand/internal/store/packed"
 )
 
 func TestWebhooksSuite(t *testing.T) {
@@ -126,7 +127,7 @@ func TestRolledBackNews(t *testing.T) {
 	boom := fmt.Errorf("boom")
 	err := db.write(t.Context(), 0, func(c *conn) error {
 		a, err := db.encode(session.Batch{ID: "one", Events: []session.Event{{Number: 1, At: noon, Payload: session.Created{Owner: "maria"}}},
-			Row: session.Row{ID: "one", Owner: "maria"}, News: []session.News{{Kind: session.NewsCreated, Number: 1, At: noon}}})
+			Row: session.Row{ID: "one", Owner: "maria"}, News: []session.News{{Kind: session.NewsCreated, Number: 1, At: noon}}}, packed.Mark{})
 		if err == nil {
 			err = a.store(c)
 		}

@@ -29,6 +29,9 @@ func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row sessio
 			return err
 		}
 		delete(db.known, id)
+		if err := db.sign(c, n, id); err != nil {
+			return err
+		}
 		_, err = c.exec(replaceRow, append(a.columns(), n)...)
 		return err
 	})

@@ -31,7 +31,16 @@ func openAt(t testing.TB, path string) *DB {
 	db, err := Open(context.Background(), path, Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
+	chained(t, db)
 	return db
+}
+
+// chained gives a database the key of a chain, as the server does.
+func chained(t testing.TB, db *DB) {
+	t.Helper()
+	start, err := db.ChainStart(context.Background())
+	must(t, err)
+	db.UseChain([32]byte{1}, start)
 }
 
 func openNew(t testing.TB) *DB {

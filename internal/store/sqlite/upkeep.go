@@ -202,7 +202,7 @@ func (db *DB) join(ctx context.Context, l cold) (piece, error) {
 }
 
 func (db *DB) replace(ctx context.Context, p piece, l cold) error {
-	body := packed.Compress(p.Body)
+	body := p.Row()
 	return orNothing(db.write(ctx, len(body), func(c *conn) error {
 		if len(body) < p.size {
 			rows := 0

@@ -161,6 +161,18 @@ func (c *Conn) Script(sql string) error {
 	return failed(err)
 }
 
+// CopyTo writes the output of a COPY statement.
+func (c *Conn) CopyTo(w io.Writer, sql string) error {
+	_, err := c.raw.CopyTo(c.ctx, w, sql)
+	return failed(err)
+}
+
+// CopyFrom feeds a COPY statement.
+func (c *Conn) CopyFrom(r io.Reader, sql string) error {
+	_, err := c.raw.CopyFrom(c.ctx, r, sql)
+	return failed(err)
+}
+
 // begin starts a transaction with a script.
 func (c *Conn) begin(script string) error {
 	clear(c.fresh)

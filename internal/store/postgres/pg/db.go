@@ -138,7 +138,7 @@ func (db *DB) Update(ctx context.Context, do func(*Conn) error) error {
 	}
 	for try := 1; ; try++ {
 		unbegun, err := db.transact(ctx, do)
-		if try < Tries && (Again(err) || unbegun) && ctx.Err() == nil {
+		if try < Tries && (Retryable(err) || unbegun) && ctx.Err() == nil {
 			continue
 		}
 		return db.Ended(err)

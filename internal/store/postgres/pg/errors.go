@@ -11,7 +11,7 @@ import (
 
 // Errors of the database, for errors.Is.
 var (
-	ErrDown     = error(unavailable("the database cannot be reached; the operator can find the reason in the server log"))
+	ErrDown     = error(unavailable("the database cannot be reached: check that it is running, then try again"))
 	ErrFull     = error(unwritten("the database's disk is full: nothing can be stored until space is freed"))
 	ErrReadOnly = error(unwritten("the database is read-only: nothing can be stored until it is writable"))
 	ErrBusy     = error(unavailable("the database is busy: a lock or a statement took too long; try again"))
@@ -98,8 +98,8 @@ func Lost(err error) bool {
 	return errors.As(err, &f)
 }
 
-// Again reports whether a transaction conflicted with another one and can be retried.
-func Again(err error) bool {
+// Retryable reports whether a transaction conflicted with another one and can be retried.
+func Retryable(err error) bool {
 	switch State(err) {
 	case "40001", "40P01", "23505": // serialization, deadlock, unique
 		return true

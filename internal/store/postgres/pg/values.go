@@ -169,8 +169,8 @@ func Bytes(v any) []byte {
 	return b
 }
 
-// Maybe is a time that is zero if it is NULL, and OrNull the reverse.
-func Maybe(v any) time.Time {
+// OptionalTime is a time that is zero if it is NULL, and OrNull the reverse.
+func OptionalTime(v any) time.Time {
 	if v == nil {
 		return time.Time{}
 	}

@@ -39,7 +39,7 @@ func webhookOf(v []any) notify.Webhook {
 	return notify.Webhook{
 		ID: pg.Text(v[0]), User: pg.Text(v[1]), Description: pg.Text(v[2]), Events: notify.Events(pg.Number(v[3])), Enabled: pg.Truth(v[4]),
 		Sealed: pg.Bytes(v[5]), CreatedAt: pg.Moment(v[6]), ChangedAt: pg.Moment(v[7]),
-		Health: notify.Health{Failures: int(pg.Number(v[8])), FailingSince: pg.Maybe(v[9]), QuietUntil: sometime(pg.Number(v[10])), Disabled: pg.Text(v[11])},
+		Health: notify.Health{Failures: int(pg.Number(v[8])), FailingSince: pg.OptionalTime(v[9]), QuietUntil: sometime(pg.Number(v[10])), Disabled: pg.Text(v[11])},
 	}
 }
 

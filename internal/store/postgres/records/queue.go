@@ -75,7 +75,7 @@ const selectItem = `SELECT owner, seq, id, print, lane, session, kind, state, op
 
 func itemOf(v []any) queue.Item {
 	return queue.Item{Owner: pg.Text(v[0]), Seq: pg.Number(v[1]), ID: pg.Text(v[2]), Print: pg.Text(v[3]), Lane: pg.Text(v[4]), Session: pg.Text(v[5]), Kind: pg.Text(v[6]),
-		State: pg.Text(v[7]), Open: pg.Truth(v[8]), Attempts: int(pg.Number(v[9])), CreatedAt: pg.Moment(v[10]), NextAt: pg.Maybe(v[11]), Body: pg.Bytes(v[12]), Details: pg.Bytes(v[13])}
+		State: pg.Text(v[7]), Open: pg.Truth(v[8]), Attempts: int(pg.Number(v[9])), CreatedAt: pg.Moment(v[10]), NextAt: pg.OptionalTime(v[11]), Body: pg.Bytes(v[12]), Details: pg.Bytes(v[13])}
 }
 
 // Add implements queue.Items.
@@ -178,7 +178,7 @@ func (t Tx) Remove(it queue.Item) error {
 const selectLane = "SELECT l.name, l.username, l.waiting, l.due_at, l.holder, l.until, l.claim FROM deckhand.queue_lanes l"
 
 func laneOf(v []any) queue.Lane {
-	return queue.Lane{Name: pg.Text(v[0]), User: pg.Text(v[1]), Waiting: int(pg.Number(v[2])), DueAt: pg.Maybe(v[3]), Holder: pg.Text(v[4]), Until: pg.Maybe(v[5]), Claim: pg.Number(v[6])}
+	return queue.Lane{Name: pg.Text(v[0]), User: pg.Text(v[1]), Waiting: int(pg.Number(v[2])), DueAt: pg.OptionalTime(v[3]), Holder: pg.Text(v[4]), Until: pg.OptionalTime(v[5]), Claim: pg.Number(v[6])}
 }
 
 // Lane implements queue.Lanes.
