@@ -4,9 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"deckhand/internal/agent/backlog"
@@ -98,6 +98,8 @@ type Config struct {
 	Member string
 	Leases cluster.Leases
 	Wakes  cluster.Wakes
+	// MayTake refuses a session, which no other live member holds, that another one should work on; nil refuses none.
+	MayTake func(ctx context.Context, st session.State) error
 	// Profile finds out with what to work on a session.
 	Profile func(ctx context.Context, st session.State) (Profile, error)
 	// Recall finds what the agent should know when a message is said; nil nothing.
@@ -128,8 +130,8 @@ type Config struct {
 	// takes a break before each session, so that answering people comes first.
 	// The break is short: sessions are started all the same. nil is never.
 	Busy func() bool
-	// IdleAfter stops a running conversation after this idle time; 0 means never.
-	IdleAfter time.Duration
+	// Admission limits how many sessions run; nil does not.
+	Admission *backlog.Gate
 }
 
 // Occasion is when something is said.
@@ -167,6 +169,7 @@ type Loop struct {
 	queue    *backlog.Queue
 	working  map[session.ID]*worker
 	failures map[session.ID]int
+	resting  atomic.Int32 // starters that have nothing to do
 	overflow bool
 	closed   bool
 	wake     chan struct{}
@@ -198,11 +201,13 @@ func New(c Config) *Loop {
 	if c.Wakes == nil {
 		c.Wakes = cluster.NewMemory(0, nil)
 	}
-	return &Loop{
+	l := &Loop{
 		Config: c, memberGone: make(chan struct{}, 1),
 		queue: backlog.New(maxQueue), working: map[session.ID]*worker{}, failures: map[session.ID]int{}, watched: map[session.ID]map[chan struct{}]bool{}, wake: make(chan struct{}, 1),
 		transcripts: lately.New[*transcript](),
 	}
+	c.Admission.OnGrant(l.admit)
+	return l
 }
 
 // Changed implements session.Watcher: it never blocks. What happens to a session that
@@ -238,11 +243,11 @@ func (l *Loop) Working() int {
 	return len(l.working)
 }
 
-// Waiting is how many sessions wait to be worked on.
+// Waiting is how many sessions wait to be worked on, or for a place.
 func (l *Loop) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.queue.Len()
+	return l.queue.Len() + l.Admission.Waiting()
 }
 
 // enqueue is called with mu held.
@@ -264,6 +269,9 @@ func (l *Loop) poke() {
 	}
 }
 
+// longestPause is how long the sessions that are found at the start may take to ask for a place.
+const longestPause = 5 * time.Second
+
 // Run works until ctx ends, then waits for what is under way. Model calls are
 // aborted and made again after the next start.
 func (l *Loop) Run(ctx context.Context) error {
@@ -272,13 +280,12 @@ func (l *Loop) Run(ctx context.Context) error {
 		return err
 	}
 	defer leave()
+	l.Admission.Pause(longestPause)
+	defer l.Admission.Resume()
 	l.resume(ctx)
 	var starters sync.WaitGroup
 	for range l.Starters {
 		starters.Go(func() { l.start(ctx) })
-	}
-	if l.IdleAfter > 0 {
-		starters.Go(func() { l.closeIdle(ctx) })
 	}
 	starters.Go(func() { l.sweep(ctx) })
 	<-ctx.Done()
@@ -340,11 +347,15 @@ func (l *Loop) next(ctx context.Context) (backlog.Entry, bool) {
 			l.resume(ctx)
 			continue
 		}
+		if l.resting.Add(1) == int32(l.Starters) { // all that was found at the start has asked for a place
+			l.Admission.Resume()
+		}
 		select {
 		case <-ctx.Done():
 			return backlog.Entry{}, false
 		case <-l.wake:
 		}
+		l.resting.Add(-1)
 		if ctx.Err() != nil {
 			return backlog.Entry{}, false
 		}
@@ -393,52 +404,44 @@ func (l *Loop) resume(ctx context.Context) {
 func (l *Loop) enqueueIdle(e backlog.Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.working[e.ID] == nil {
+	if l.working[e.ID] == nil && !l.Admission.Waits(e.ID) {
 		l.enqueue(e)
 	}
 }
 
-// closeIdle stops conversations that have been idle for a while: a stopped one
-// keeps its history and starts again with the next message.
-func (l *Loop) closeIdle(ctx context.Context) {
-	tick := time.NewTicker(max(l.IdleAfter/10, time.Second))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		for l.closeSome(ctx, time.Now().Add(-l.IdleAfter)) {
-		}
+// admit takes up a session that got a place after it had waited.
+func (l *Loop) admit(id session.ID, owner string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.queue.Grant(backlog.Entry{ID: id, Owner: owner})
+		l.poke()
 	}
 }
 
-// idlePage is how many idle conversations are closed in one go.
-const idlePage = 100
-
-// closeSome closes one page and says whether there may be more.
-func (l *Loop) closeSome(ctx context.Context, before time.Time) bool {
-	ids, err := l.Index.Idle(ctx, before, idlePage)
-	if err != nil {
-		if ctx.Err() == nil {
-			l.Logger.Error("cannot look for idle conversations", "error", err)
+// admitted says whether the worker may go on. It may not when its session needs a place and has to wait for one: then the
+// worker ends, and another one starts when there is a place. A session that waits for a person has none, and one whose
+// turn takes long, or has ended, gives way to others between two steps.
+func (l *Loop) admitted(ctx context.Context, w *worker, st session.State, betweenTurns bool) bool {
+	if !backlog.Needs(st) {
+		if w.placed {
+			l.Admission.Leave(w.id)
 		}
-		return false
+		w.placed = false
+		return true
 	}
-	for _, id := range ids {
-		_, err := l.Sessions.Update(ctx, id, func(s session.State) ([]session.Payload, error) {
-			if s.Wants() || s.UpdatedAt.After(before) {
-				return nil, nil
-			}
-			return s.Stop("stopped because it was idle")
-		})
-		if err != nil && !errors.Is(err, session.ErrDeleted) {
-			if ctx.Err() == nil {
-				l.Logger.Error("cannot close an idle conversation", "session", id, "error", err)
-			}
-			return false
-		}
+	e := backlog.Wanted(st, st.ID)
+	if st.Created.Parent != "" {
+		e.Root = l.top(ctx, st).ID
 	}
-	return len(ids) == idlePage
+	switch stepping := st.Ask != nil || len(st.Open)+len(st.Announced) > 0; {
+	case !w.placed && st.Typing(): // commands that people type need no place
+		return true
+	case !w.placed:
+		w.placed = l.Admission.Enter(e)
+	case !stepping:
+		w.placed = !l.Admission.GiveWay(e, betweenTurns)
+	}
+	w.queued = !w.placed
+	return w.placed
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"deckhand/internal/agent"
+	"deckhand/internal/agent/idle"
 	"deckhand/internal/conversation"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/scripted"
@@ -85,16 +86,17 @@ func (r *rig) Appended(session.ID, int64) {
 // start runs a loop until the test ends or stop is called.
 func (r *rig) start() (stop func()) {
 	config := agent.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Profile: r.profile, Deltas: r.deltas, Delegate: conversation.New(conversation.Config{Sessions: r.sessions, Settings: settings.New(settings.NewMemStore(), nil, secret.NewRedactor())}).Delegate,
-		Logger: slog.New(complaints{slog.DiscardHandler, r}), IdleAfter: r.idle, Workspaces: r.workspaces, Retry: agent.Retry{First: time.Millisecond}}
+		Logger: slog.New(complaints{slog.DiscardHandler, r}), Workspaces: r.workspaces, Retry: agent.Retry{First: time.Millisecond}}
 	if r.more != nil {
 		r.more(&config)
 	}
 	loop := agent.New(config)
 	r.sessions.Watch(loop)
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = loop.Run(ctx) }()
-	stop = sync.OnceFunc(func() { cancel(); <-done })
+	var running sync.WaitGroup
+	running.Go(func() { _ = loop.Run(ctx) })
+	running.Go(func() { idle.Close(ctx, r.sessions, r.log, r.idle, config.Logger) })
+	stop = sync.OnceFunc(func() { cancel(); running.Wait() })
 	r.t.Cleanup(stop)
 	return stop
 }

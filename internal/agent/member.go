@@ -87,13 +87,20 @@ func (l *Loop) renew(ctx context.Context, within time.Duration) ([]string, error
 // woken handles messages of other members. A session without a holder is left to the member that
 // changed it, and to sweep.
 func (l *Loop) woken(w cluster.Wake) {
-	if w.Kind == cluster.MemberLeft {
+	switch w.Kind {
+	case cluster.MemberLeft:
 		l.memberLeft()
 		return
+	case cluster.Load:
+		return
 	}
+	if w.Holder != "" && w.Holder != l.Member { // it has a place there
+		l.Admission.Leave(w.Session)
+	}
+	wanted := w.Kind == cluster.RowChanged && w.Holder == l.Member || w.Kind == cluster.Take && w.To == l.Member
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.grew(w.Session, w.Last) && w.Kind == cluster.RowChanged && w.Holder == l.Member {
+	if !l.grew(w.Session, w.Last) && wanted {
 		l.enqueue(backlog.Entry{ID: w.Session, Owner: w.Owner, Last: w.Last, Urgent: true})
 	}
 }
@@ -111,16 +118,23 @@ func (l *Loop) memberLeft() {
 // could take a session from a member that joined since.
 func (l *Loop) takes(ctx context.Context, w *worker, s session.State) ([]session.Payload, error) {
 	w.holder = ""
-	if by := s.Holder(); by == "" || by == l.Member {
+	by := s.Holder()
+	if by == l.Member {
 		return s.Take(l.Member)
 	}
-	live, err := l.Leases.Live(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list live members: %w", err)
+	var live []string
+	if by != "" {
+		var err error
+		if live, err = l.Leases.Live(ctx); err != nil {
+			return nil, fmt.Errorf("list live members: %w", err)
+		}
 	}
 	payloads, err := s.Take(l.Member, live...)
 	if errors.Is(err, session.ErrHeld) {
-		w.holder = s.Holder()
+		w.holder = by
+	}
+	if err == nil && l.MayTake != nil {
+		err = l.MayTake(ctx, s)
 	}
 	return payloads, err
 }

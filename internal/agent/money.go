@@ -60,3 +60,12 @@ func cost(p llm.Price, u llm.Usage) session.Money {
 	plain := max(u.Input-u.CacheRead-u.CacheWrite, 0)
 	return session.Money(math.Ceil(1e3 * (p.Input*float64(plain) + p.CacheRead*float64(u.CacheRead) + p.CacheWrite*float64(u.CacheWrite) + p.Output*float64(u.Output))))
 }
+
+// outOfMoney is how a turn ends that there is no money for: the error's id, and
+// what a person can do about it.
+func outOfMoney(e *session.BudgetError) (id, reason string) {
+	if e.Month != "" {
+		return "STATUS$ERROR_USER_BUDGET", e.Error() + ". Ask the operator for a higher limit or wait until then, then send a message to continue."
+	}
+	return "STATUS$ERROR_BUDGET", e.Error() + ". Raise the budget and send a message to continue."
+}

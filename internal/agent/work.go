@@ -29,6 +29,8 @@ type worker struct {
 	dirty atomic.Bool
 	// holder is the live member that has the session, if it could not be claimed.
 	holder string
+	// placed is true while the session has a place, queued when it ends because the session waits for one.
+	placed, queued bool
 	// box is the sandbox that the last call used, called the number of the call
 	// that this worker recorded last, marked the message before whose turn files were recorded.
 	box            *sandbox.Sandbox
@@ -106,11 +108,15 @@ func (l *Loop) update(ctx context.Context, w *worker, rules ...func(session.Stat
 // take claims a session and, if there is something to do, gives it a goroutine.
 func (l *Loop) take(ctx context.Context, e backlog.Entry) {
 	if st, ok := l.Sessions.Peek(e.ID); ok && e.Last > 0 && st.Last >= e.Last && !st.Wants() {
+		l.Admission.Leave(e.ID)
 		return // the usual case: it was renamed, stopped, …
 	}
 	w := &worker{id: e.ID, owner: e.Owner, news: make(chan struct{}, 1)}
 	l.mu.Lock()
-	if l.working[w.id] != nil || l.closed {
+	if now := l.working[w.id]; now != nil || l.closed {
+		if now != nil && e.Last == 0 { // it may have a place that the worker does not know of
+			now.dirty.Store(true)
+		}
 		l.mu.Unlock()
 		return
 	}
@@ -119,7 +125,7 @@ func (l *Loop) take(ctx context.Context, e backlog.Entry) {
 	l.mu.Unlock()
 
 	st, profile, err := l.open(ctx, w)
-	if err != nil || !st.Wants() {
+	if err != nil || w.queued || !st.Wants() {
 		l.done(ctx, w, err)
 		return
 	}
@@ -154,6 +160,9 @@ func (l *Loop) tally(ctx context.Context, w *worker, began session.State, p Prof
 // done ends a worker. If new events arrived, another worker is started.
 func (l *Loop) done(ctx context.Context, w *worker, err error) {
 	w.tasks.Wait()
+	if !w.queued {
+		l.Admission.Leave(w.id)
+	}
 	l.mu.Lock()
 	delete(l.working, w.id)
 	if err == nil {
@@ -208,6 +217,9 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 			return st, Profile{}, err
 		}
 	}
+	if !l.admitted(ctx, w, st, false) {
+		return st, Profile{}, nil
+	}
 	w.chosen, _ = conversation.ChosenFor(ctx, l.Sessions, st) // Profile fails for the same reason
 	profile, err := l.Profile(ctx, st)
 	if err == nil && l.orphaned(ctx, st) {
@@ -228,7 +240,7 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 		},
 		func(s session.State) ([]session.Payload, error) { return brief(s, profile), nil },
 		func(s session.State) ([]session.Payload, error) {
-			if s.Last == found { // the first step does it, in one append with its call
+			if s.Last == found || !w.placed { // the first step does it, in one append with its call
 				return nil, nil
 			}
 			return s.BeginTurn(s.Claim)
@@ -334,6 +346,9 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 		if st.Claim != w.claim { // another loop's by now, or stopped and started: then it is taken anew
 			return session.ErrNotOwner
 		}
+		if !l.admitted(ctx, w, st, renew) {
+			break
+		}
 		chosen, gone := conversation.ChosenFor(ctx, l.Sessions, st)
 		if renew || gone != nil || chosen != w.chosen {
 			if p, err = l.Profile(ctx, st); err != nil {
@@ -418,77 +433,4 @@ func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profi
 			}
 			return s.Prepared(w.claim, session.WorkspaceReady{})
 		})
-}
-
-// warms is true for a session whose sandbox is started ahead of need: it has
-// something to do, or a repository to be cloned, and its sandbox was not started yet.
-func (l *Loop) warms(s session.State, p Profile) bool {
-	if l.Workspaces == nil || s.Created.Parent != "" || s.Up {
-		return false
-	}
-	return s.Unprepared() || p.Warm && len(p.Tools) > 0 && (s.Pending() || s.InTurn)
-}
-
-// warm starts the sandbox beside the first model call. If it cannot be had the
-// session ends with the reason, whatever the model is doing. During a tool call the
-// worker ends it, with the result of that call.
-func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	w.warming = done
-	go func() {
-		defer close(done)
-		_, release, err := l.Workspaces.Use(ctx, w.id)
-		if err == nil {
-			release()
-			return
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		why := &sandbox.Unavailable{Reason: "The sandbox could not be started; see the server log."}
-		if !errors.As(err, &why) {
-			l.Logger.Error("cannot start a sandbox", "session", w.id, "error", err)
-		}
-		w.unstarted.Store(why)
-		if _, err := l.Sessions.Update(ctx, w.id, func(s session.State) ([]session.Payload, error) {
-			if s.ClaimedBy != l.Member {
-				return nil, session.ErrNotOwner
-			}
-			if underway(s) {
-				return nil, nil
-			}
-			return s.Fail(s.Claim, why.Code(), why.Reason)
-		}); err != nil && ctx.Err() == nil {
-			l.Logger.Debug("cannot record a failed start", "session", w.id, "why", err)
-		}
-	}()
-	return func() { cancel(); <-done }
-}
-
-// prepare has the repository's scripts run that the person has answered about.
-func (l *Loop) prepare(ctx context.Context, w *worker) (session.State, error) {
-	during, stop := l.while(ctx, w, func(st session.State) bool { return !st.Paused })
-	defer stop()
-	_, release, err := l.Workspaces.Use(during, w.id)
-	if err == nil {
-		release()
-		return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-			if s.Unprepared() {
-				return nil, nil
-			}
-			return s.Prepared(w.claim, session.WorkspaceReady{})
-		})
-	}
-	if ctx.Err() != nil {
-		return session.State{}, err
-	}
-	if errors.Is(context.Cause(during), errLeft) {
-		return l.left(ctx, w, errLeft)
-	}
-	err = l.noSandbox(ctx, w, err)
-	if why, ok := errors.AsType[*sandbox.Unavailable](err); ok {
-		return l.unavailable(ctx, w, why, session.ToolReturned{})
-	}
-	return session.State{}, err
 }

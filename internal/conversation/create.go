@@ -99,10 +99,20 @@ func (s *Service) Create(ctx context.Context, c Create) (Created, error) {
 			return Created{}, err
 		}
 	}
+	if p.message != nil || created.Replay != "" {
+		release, err := s.reserve(c.User, id)
+		if err != nil {
+			return Created{}, err
+		}
+		defer release()
+	}
 	st, err := s.Sessions.Create(ctx, id, created, p.message, title...)
 	if errors.Is(err, session.ErrConflict) { // another delivery was faster
 		again, err := s.existing(ctx, c.User, id, derivedID(c.RetryKey), print)
 		return value(again), err
+	}
+	if err == nil {
+		s.arrived(st)
 	}
 	return Created{ID: id, Status: st.Status(), New: err == nil}, err
 }
@@ -239,7 +249,7 @@ func planOf(c Create) plan {
 		}
 	}
 	if speaks || p.prompt != nil {
-		said.Key = c.RetryKey
+		said.Key, said.Automated = c.RetryKey, c.Trigger == TriggerResolver
 		p.message = &said
 	}
 	return p

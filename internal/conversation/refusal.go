@@ -3,6 +3,7 @@ package conversation
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"deckhand/api"
 	"deckhand/internal/access"
@@ -19,7 +20,7 @@ const (
 	Unmet                    // settings, a key, a price, a model or a repository is missing
 	NotFound                 // there is no such conversation for this user
 	Conflict                 // the conversation does not allow it now, or its id is taken
-	TooMany                  // asked too often: Rate says when to ask again
+	TooMany                  // asked too often, or the queue is full: Rate or RetryAfter says when to ask again
 )
 
 // Refusal says why a command is not carried out. Nothing was stored. Code is one of the codes in package api, and Text a
@@ -30,8 +31,9 @@ type Refusal struct {
 	Text string
 	// Fields are the wrong fields of an Invalid command, as the HTTP API names them.
 	Fields []api.FieldError
-	// Rate is set for TooMany.
-	Rate *access.Decision
+	// Rate or RetryAfter is set for TooMany.
+	Rate       *access.Decision
+	RetryAfter time.Duration
 	// Own are the files that the user changed too, for a restore that was refused because of them.
 	Own *workspace.OwnFiles
 }

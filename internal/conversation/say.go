@@ -48,6 +48,8 @@ func (s *Service) say(ctx context.Context, user string, id session.ID, m session
 			return session.State{}, err
 		}
 	}
+	release := func() {}
+	defer func() { release() }()
 	st, err := s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
 		if len(m.Images) > 0 {
 			if r := s.CheckModel(&stored, Use{Model: st.Overrides.Model, Images: true}); r != nil {
@@ -58,11 +60,18 @@ func (s *Service) say(ctx context.Context, user string, id session.ID, m session
 		if err != nil {
 			return nil, err
 		}
+		release() // decided again
+		if release, err = s.reserve(user, id); err != nil {
+			return nil, err
+		}
 		title, err := s.firstWords(ctx, st, user, m.Text)
 		return append(out, title...), err
 	})
 	if errors.Is(err, session.ErrDuplicate) {
-		err = nil
+		return st, nil
+	}
+	if err == nil {
+		s.arrived(st)
 	}
 	return st, err
 }

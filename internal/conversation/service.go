@@ -36,6 +36,8 @@ type Config struct {
 	Feedback Feedback
 	// Attempts removes the attempts of a deleted conversation; nil if there are none.
 	Attempts Attempts
+	// Admission keeps the queue of conversations that wait for a free place; nil has room for all.
+	Admission Admission
 	// Redact keeps values out of the server's log; nil keeps nothing out.
 	Redact func(values ...string)
 }
@@ -81,6 +83,9 @@ type Service struct{ Config }
 func New(c Config) *Service {
 	if c.NewID == nil {
 		c.NewID = session.NewID
+	}
+	if c.Admission == nil {
+		c.Admission = unlimited{}
 	}
 	if c.VerifyRepository == nil {
 		c.VerifyRepository = func(_ context.Context, _ settings.Settings, provider, repository, _ string) (string, error) {

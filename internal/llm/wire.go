@@ -102,8 +102,8 @@ func Forbidden(err error) bool {
 	return errors.As(err, &rules) && rules.Forbidden()
 }
 
-// Unreachable is the failure of a request that got no answer. It leaves out the
-// address of the request, which may have a secret in it.
+// Unreachable is the failure of a request that got no answer. Of the address of the request,
+// it has the host only: the rest may have a secret in it.
 func Unreachable(err error) *Error {
 	if errors.Is(err, ErrElsewhere) {
 		return &Error{Class: ClassRequest, Message: ErrElsewhere.Error()}
@@ -112,7 +112,18 @@ func Unreachable(err error) *Error {
 	if errors.As(err, &credentials) && credentials.Refused() {
 		return &Error{Class: ClassAuth, Message: reason(err)}
 	}
-	return &Error{Class: ClassNetwork, Message: "no connection to the provider: " + reason(err), Final: Forbidden(err)}
+	return &Error{Class: ClassNetwork, Message: "no connection to the provider" + host(err) + ": " + reason(err), Final: Forbidden(err)}
+}
+
+// host returns the host of a failed request, "" if it is unknown.
+func host(err error) string {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		if u, err := url.Parse(failed.URL); err == nil && u.Host != "" {
+			return " at " + u.Host
+		}
+	}
+	return ""
 }
 
 // reason returns the text of a request's error without the URL.

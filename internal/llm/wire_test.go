@@ -65,8 +65,8 @@ func TestCleanMessage(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	err := &url.Error{Op: "Post", URL: "https://example.com/?key=sk-1", Err: errors.New("refused by the rules")}
-	if got := llm.Unreachable(err); strings.Contains(got.Message, "sk-1") || !strings.Contains(got.Message, "refused by the rules") {
+	err := &url.Error{Op: "Post", URL: "https://sk-1@example.com/?key=sk-1", Err: errors.New("refused by the rules")}
+	if got := llm.Unreachable(err); strings.Contains(got.Message, "sk-1") || !strings.Contains(got.Message, "at example.com: refused by the rules") {
 		t.Errorf("got %q", got.Message)
 	}
 }

@@ -148,11 +148,17 @@ func (a *announced) forget(id session.ID) {
 
 // report tells people of a tool server that does not work, or does again.
 func (b *Builder) report(id session.ID, masker *secret.Masker, s mcp.Status) {
-	n := session.Noted{ID: "STATUS$MCP_SERVER_READY", Message: "The MCP server " + s.Name + " is available again."}
-	if s.State != mcp.Ready {
-		n = session.Noted{ID: "STATUS$MCP_SERVER_FAILED", Error: true, Message: masker.String("The MCP server " + s.Name + " cannot be used: " + s.Error)}
+	n := session.Noted{ID: "STATUS$MCP_SERVER_FAILED", Error: true, Message: masker.String("The MCP server " + s.Name + " cannot be used: " + s.Error)}
+	waits := s.State == mcp.Starting && !s.Late
+	switch {
+	case waits:
+		n = session.Noted{ID: "STATUS$MCP_SERVER_STARTING", Message: "Waiting for the MCP server " + s.Name + " to start."}
+	case s.State == mcp.Starting:
+		n.Message = "The MCP server " + s.Name + " has not started yet. The agent continues without its tools."
+	case s.State == mcp.Ready:
+		n = session.Noted{ID: "STATUS$MCP_SERVER_READY", Message: "The MCP server " + s.Name + " is available."}
 	}
-	if !b.announced.changes(id, s.Name, s.State != mcp.Ready) {
+	if !waits && !b.announced.changes(id, s.Name, s.State != mcp.Ready) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reportTime)

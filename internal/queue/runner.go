@@ -16,6 +16,8 @@ const (
 	manyReady = 512
 	// storeAgain is how long to wait when the store fails.
 	storeAgain = 5 * time.Second
+	// lookEvery is how often a queue is looked at that others may have added to.
+	lookEvery = 5 * time.Second
 )
 
 // Runner has the work of a queue done, in many lanes at once.
@@ -51,6 +53,8 @@ type Member struct {
 	// Live lists the names of the live processes; nil for none but this one. Claims of all
 	// others are released when Run starts.
 	Live func(ctx context.Context) ([]string, error)
+	// Shared is true if other processes may add to the queue, of which this one is not told.
+	Shared bool
 }
 
 // Run works until ctx ends, and waits for what is under way then.
@@ -135,6 +139,9 @@ func (r *Runner) fill(ctx context.Context) <-chan time.Time {
 		for _, l := range taken {
 			r.begin(ctx, l)
 		}
+	}
+	if r.Member.Shared && (next.IsZero() || next.Sub(now) > lookEvery) {
+		return time.After(lookEvery)
 	}
 	if next.IsZero() {
 		return nil

@@ -20,6 +20,7 @@ func (s State) Apply(e Event) State {
 		s.Limit, s.Limited = p.Grant, p.Granted
 		s.Totals = p.Before
 	case UserSaid:
+		s.Automated = p.Automated && (s.Automated || !s.Pending() && !s.InTurn)
 		s.LastSaid = e.Number
 		if !p.Recorded() { // the replay itself answers what it says
 			s.said = append(slices.Clip(s.said), e.Number)

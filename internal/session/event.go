@@ -78,8 +78,9 @@ type UserSaid struct {
 	Text   string   `json:"text"`
 	Images []string `json:"images,omitempty"`
 	Files  []string `json:"files,omitempty"`
-	// Key recognises a second delivery of the same message; empty if the sender gave none.
-	Key string `json:"key,omitempty"`
+	// Key recognises a second delivery of the same message; empty if the sender gave none. Automated says that no person sent it.
+	Key       string `json:"key,omitempty"`
+	Automated bool   `json:"automated,omitempty"`
 }
 
 // Withdrawn takes messages back that the model was not shown. An edited or moved message is withdrawn and said again.

@@ -17,17 +17,14 @@ type State struct {
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
 
-	Created  Created
-	Deleted  bool
-	Stopped  bool
-	Failed   bool
-	Halt     int64 // the number of the event that stopped it last
-	Paused   bool
-	Pausing  bool   // it pauses after the step in progress
-	ErrorID  string // why it failed or ended in error
-	Reason   string
-	Agent    AgentState
-	Briefing bool // the model's briefing is in the log
+	Created                          Created
+	Deleted, Stopped, Failed, Paused bool
+	Halt                             int64  // the number of the event that stopped it last
+	Pausing                          bool   // it pauses after the step in progress
+	ErrorID                          string // why it failed or ended in error
+	Reason                           string
+	Agent                            AgentState
+	Briefing                         bool // the model's briefing is in the log
 
 	// Claim is the number of the Claimed event in force, 0 if none since the last start.
 	Claim     int64
@@ -59,14 +56,15 @@ type State struct {
 
 	InTurn bool
 	// Again is true when a turn that ended in an error is to be taken up again.
-	Again    bool
-	Asks     int   // model calls of this turn
-	Turns    int   // turns that ended by themselves
-	LastSaid int64 // newest message of the person
-	Began    int64 // number of the last TurnBegan
-	Seen     int64 // events up to here are dealt with
-	Shown    int64 // events up to here were shown to the model
-	Ask      *OpenAsk
+	Again     bool
+	Asks      int   // model calls of this turn
+	Turns     int   // turns that ended by themselves
+	LastSaid  int64 // newest message of the person
+	Began     int64 // number of the last TurnBegan
+	Seen      int64 // events up to here are dealt with
+	Shown     int64 // events up to here were shown to the model
+	Automated bool  // the turn, or the one to begin, answers messages that no person sent
+	Ask       *OpenAsk
 	// Announced are calls that the model made and that were not started yet, in order.
 	Announced []ToolCall
 	Open      []OpenCall

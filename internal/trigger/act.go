@@ -73,8 +73,12 @@ const (
 	growth     = 4
 )
 
-// again arranges for another attempt, if one can help.
+// again arranges for another attempt, if one can help. A full queue is waited for as long as it takes.
 func (d *Delivery) again(err error) bool {
+	if busy, ok := errors.AsType[*BusyError](err); ok {
+		d.Reason, d.NextAt = busy.Msg, queue.Now().Add(max(busy.After, firstDelay))
+		return true
+	}
 	var refused *RefusedError
 	reason := gitprovider.ReasonOf(err)
 	final := errors.As(err, &refused) || reason != "" && reason != gitprovider.Unavailable && reason != gitprovider.RateLimited
@@ -156,7 +160,7 @@ func (j *job) run(ctx context.Context) error {
 		j.d.State, j.d.Session, j.d.Reason = Ignored, id, "The issue already has a conversation."
 		return nil
 	}
-	said := session.UserSaid{Text: j.asked().Again(), Key: j.key()}
+	said := session.UserSaid{Text: j.asked().Again(), Key: j.key(), Automated: true}
 	st, err := j.Say(ctx, j.in.User, id, said)
 	switch {
 	case errors.Is(err, session.ErrDeleted), errors.Is(err, session.ErrNotFound): // this moment

@@ -22,6 +22,9 @@ func Begin(c *conversation.Service) func(ctx context.Context, s Start) error {
 // refused puts what the user could mend into this package's error.
 func refused(err error) error {
 	if r := conversation.RefusalOf(err); r != nil {
+		if r.RetryAfter > 0 {
+			return &BusyError{Msg: r.Text, After: r.RetryAfter}
+		}
 		return &RefusedError{Msg: r.Text, Code: r.Code, Branch: r.Code == api.CodeGitBranch}
 	}
 	return err

@@ -38,6 +38,14 @@ type InvalidError struct{ Field, Msg string }
 
 func (e *InvalidError) Error() string { return e.Msg }
 
+// BusyError says that the queue of conversations is full, and when to try again.
+type BusyError struct {
+	Msg   string
+	After time.Duration
+}
+
+func (e *BusyError) Error() string { return e.Msg }
+
 // RefusedError says why a conversation cannot be started, in words for people.
 type RefusedError struct {
 	Msg string

@@ -146,7 +146,7 @@ func (k *Keeper) checkpoint(p *place, m origin.Moment, last int64) {
 		k.Logger.Warn("cannot make a checkpoint of a workspace", "session", p.id, "error", err)
 	}
 	if errors.Is(err, sandbox.ErrTooBig) {
-		k.note(p.id, session.Noted{ID: "STATUS$CHECKPOINTS_OFF", Message: "The workspace is too large for checkpoints: files cannot be restored to an earlier turn."})
+		k.note(p.id, session.Noted{ID: "STATUS$CHECKPOINTS_OFF", Message: "The workspace is too large for checkpoints, or the disk is nearly full: files cannot be restored to an earlier turn."})
 	}
 }
 

@@ -37,6 +37,10 @@ type Config struct {
 	// sandboxes are started; 0 is any number. It needs a driver that is a sandbox.Measurer.
 	DiskPerUser int64
 	Suspension  Suspension
+	// Machine is the name of this machine in handles, where several servers share the sessions; "" otherwise. Here returns
+	// an error if the workspace of a session is on another machine; may be nil.
+	Machine string
+	Here    func(session.State) error
 	// Silence is how long a sandbox that is in use or attached to may take to answer before
 	// it is ended and started again; 0 is sandbox.DefaultSilence.
 	Silence time.Duration
@@ -120,12 +124,16 @@ func New(c Config) *Keeper {
 // its runner it was.
 type stored struct {
 	sandbox.Handle
-	Boot string `json:"boot,omitempty"`
+	Boot    string `json:"boot,omitempty"`
+	Machine string `json:"machine,omitempty"`
 }
 
 // handle finds a session's sandbox: as the log says, or by its name alone.
 func (k *Keeper) handle(st session.State) (stored, error) {
 	h := stored{Handle: sandbox.Handle{Driver: k.Name, ID: string(st.ID)}}
+	if k.Here != nil && k.Here(st) != nil {
+		return h, k.Here(st)
+	}
 	if len(st.Handle) == 0 {
 		return h, nil
 	}
@@ -272,7 +280,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 		k.clearStep(p.id)
 		return nil, err
 	}
-	now := stored{h, box.Info().Boot}
+	now := stored{h, box.Info().Boot, k.Machine}
 	if st.Up && (silent || was.Boot != "" && was.Boot != now.Boot) {
 		box.Restarted()
 	}

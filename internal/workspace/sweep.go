@@ -27,6 +27,14 @@ func (k *Keeper) Changed(row session.Row) {
 	}
 }
 
+// Keeps reports whether there is a sandbox of a session here.
+func (k *Keeper) Keeps(id session.ID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, suspended := k.suspended.ids[id]
+	return suspended || k.places[id] != nil
+}
+
 // Wake has a session looked at soon: it may have no need for its sandbox, or
 // for its workspace, any more. It never blocks.
 func (k *Keeper) Wake(id session.ID) {

@@ -7,8 +7,18 @@ package backlog
 import (
 	"container/list"
 
+	"deckhand/internal/admission"
 	"deckhand/internal/session"
 )
+
+// Gate limits how many of the sessions run that a loop takes up.
+type Gate = admission.Gate
+
+// Needs is true for a session that runs or waits for a place.
+func Needs(st session.State) bool { return admission.Needs(st) }
+
+// Wanted is the entry of a session that Needs a place. root is the topmost session above it, or itself.
+func Wanted(st session.State, root session.ID) admission.Entry { return admission.EntryOf(st, root) }
 
 // Entry is a session in the queue.
 type Entry struct {
@@ -28,6 +38,8 @@ type Queue struct {
 	first  line // the others: sessions to be started, and those found in the index
 	// yields is true after an urgent entry was taken: then it is the others' turn.
 	yields bool
+	// granted have a place until they are taken up. There are no more of them than places.
+	granted []Entry
 }
 
 // New makes a queue for at most limit sessions.
@@ -36,7 +48,10 @@ func New(limit int) *Queue {
 }
 
 // Len is how many sessions are queued.
-func (q *Queue) Len() int { return len(q.byID) }
+func (q *Queue) Len() int { return len(q.byID) + len(q.granted) }
+
+// Grant queues a session that has got a place. It is taken before all others and never dropped.
+func (q *Queue) Grant(e Entry) { q.granted = append(q.granted, e) }
 
 // Add queues a session. One that is queued already becomes urgent with newer events:
 // a person is at it. False means that there was no room: either for the session, or
@@ -60,9 +75,14 @@ func (q *Queue) Add(e Entry) bool {
 	return !full
 }
 
-// Next takes a session out of the queue: urgent ones and others in turn, and the
+// Next takes a session out of the queue: those with a place first, then urgent ones and others in turn, and the
 // owners of either in turn.
 func (q *Queue) Next() (Entry, bool) {
+	if len(q.granted) > 0 {
+		e := q.granted[0]
+		q.granted = q.granted[1:]
+		return e, true
+	}
 	if len(q.byID) == 0 {
 		return Entry{}, false
 	}

@@ -11,7 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"deckhand/internal/admission"
 	"deckhand/internal/agent"
+	"deckhand/internal/agent/idle"
 	"deckhand/internal/llm"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
@@ -53,7 +55,10 @@ func (w *world) boot() {
 	d := reach{w.store, s}
 	s.sessions = session.New(d, session.WithCache(w.rules.cache))
 	config := agent.Config{Sessions: s.sessions, Log: d, Index: d, Profile: s.profile, Workspaces: workspaces{s}, Deltas: silence{},
-		Logger: slog.New(watchman{w}), Approval: w.rules.approval, IdleAfter: w.rules.idleAfter}
+		Logger: slog.New(watchman{w}), Approval: w.rules.approval}
+	if w.rules.limits.Running > 0 && w.members == nil { // takeovers are timed
+		config.Admission = admission.New(w.rules.limits)
+	}
 	if w.rules.recall {
 		config.Recall = s.recall
 	}
@@ -73,7 +78,10 @@ func (w *world) boot() {
 	w.mu.Unlock()
 	go func() {
 		defer close(s.ended)
+		var running sync.WaitGroup
+		running.Go(func() { idle.Close(ctx, s.sessions, d, w.rules.idleAfter, config.Logger) })
 		_ = loop.Run(ctx)
+		running.Wait()
 	}()
 }
 

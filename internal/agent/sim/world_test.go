@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"deckhand/internal/admission"
 	"deckhand/internal/agent"
 	"deckhand/internal/cluster"
 	"deckhand/internal/session"
@@ -65,6 +66,7 @@ type rules struct {
 	idleAfter time.Duration
 	recall    bool
 	cache     int
+	limits    admission.Limits
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -88,6 +90,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	if r.IntN(4) == 0 {
 		w.rules.idleAfter = 20 * time.Minute
+	}
+	if w.dice("places").IntN(2) == 0 { // sessions wait for each other
+		w.rules.limits = admission.Limits{Running: 1, RunningPerUser: 1, Queued: 10, QueuedPerUser: 10}
 	}
 	w.limit = session.Money(20e6 + r.Int64N(100e6)) // cents: a call reserves one or less
 	return w

@@ -47,6 +47,9 @@ func (s *Service) Start(ctx context.Context, c conversation.StartAttempts) error
 		if err := s.check(ctx, c, st); err != nil {
 			return err
 		}
+		if err := s.Conversations.CheckRoom(ctx, c.User, idsOf(set)...); err != nil {
+			return err
+		}
 	}
 	stored, tooMany, err := s.push(ctx, set, Max)
 	if err != nil {
@@ -135,7 +138,7 @@ func (s Spec) message() session.UserSaid {
 	if s.Instructions != "" {
 		text += "\n\n" + s.Instructions
 	}
-	return session.UserSaid{Text: text, Key: s.key()}
+	return session.UserSaid{Text: text, Key: s.key(), Automated: true}
 }
 
 // beginAll starts attempts. If the first one is refused, it removes all of them, because the others would be refused too.
@@ -147,6 +150,8 @@ func (s *Service) beginAll(ctx context.Context, set []Attempt) error {
 		err := s.begin(ctx, a)
 		refused := conversation.RefusalOf(err)
 		switch {
+		case refused != nil && refused.RetryAfter > 0: // the queue became full since
+			err = s.later(ctx, a, refused.RetryAfter)
 		case refused != nil && i == 0:
 			return errors.Join(err, s.remove(context.WithoutCancel(ctx), set...))
 		case refused != nil:
@@ -199,6 +204,25 @@ func (s *Service) begin(ctx context.Context, a Attempt) error {
 	if err == nil && (!found || now.State == Deleting) { // another one was kept in the meantime
 		err = s.discard(ctx, a)
 	}
+	return err
+}
+
+// idsOf are the conversations of attempts.
+func idsOf(set []Attempt) []session.ID {
+	var ids []session.ID
+	for _, a := range set {
+		ids = append(ids, a.ID)
+	}
+	return ids
+}
+
+// later has the worker start an attempt when the queue may have room for it.
+func (s *Service) later(ctx context.Context, a Attempt, after time.Duration) error {
+	_, _, err := s.change(ctx, a, func(now *Attempt) {
+		if now.State == Starting {
+			now.next = queue.Now().Add(after)
+		}
+	})
 	return err
 }
 

@@ -142,6 +142,8 @@ func (s *Service) advance(ctx context.Context, a Attempt) error {
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return nil
+	case refused != nil && refused.RetryAfter > 0: // the queue of conversations is full
+		return s.later(ctx, a, refused.RetryAfter)
 	case refused != nil:
 		return s.failed(ctx, a, refused.Text)
 	case a.tries+1 >= maxTries:

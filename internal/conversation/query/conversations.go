@@ -89,7 +89,7 @@ func (r *Reader) Describe(row session.Row) api.Conversation {
 		ConversationID: string(row.ID), Title: row.Title, LastUpdatedAt: row.UpdatedAt, Status: string(row.Shown()), AgentState: string(row.Agent),
 		ErrorID: orNull(row.ErrorID), Reason: orNull(row.Reason), SelectedRepository: orNull(row.Repository), SelectedBranch: orNull(row.Branch),
 		GitProvider: orNull(row.Provider), Trigger: orNull(row.Trigger), NumConnections: r.Hub.Following(row.ID), CreatedAt: row.CreatedAt,
-		PRNumber: []int{}, PullRequests: []api.PullRequest{}, LastEventID: row.Last, AccumulatedCost: row.Totals.Cost.Dollars(),
+		PRNumber: []int{}, PullRequests: []api.PullRequest{}, LastEventID: row.Last, AccumulatedCost: row.Totals.Cost.Dollars(), Queue: r.Conversations.Admission.Place(row.ID),
 	}
 	for _, p := range row.Requests {
 		out.PRNumber = append(out.PRNumber, p.Number)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -30,9 +31,17 @@ type state struct {
 }
 
 // Start starts a server outside of tests. Close it.
-func Start(answer func(Asked) Reply) *Server {
+func Start(answer func(Asked) Reply) *Server { return StartOn(nil, answer) }
+
+// StartOn is Start with a listener, or one on the loopback interface if it is nil.
+func StartOn(l net.Listener, answer func(Asked) Reply) *Server {
 	s := &Server{state: state{answer: answer, closing: make(chan struct{}), keep: keep}}
-	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	if l != nil {
+		s.http.Listener.Close()
+		s.http.Listener = l
+	}
+	s.http.Start()
 	s.URL = s.http.URL
 	return s
 }

@@ -61,6 +61,9 @@ func (s *Server) newConn(r *http.Request) *Conn {
 		in: make(chan Message), turn: make(chan struct{}, 1),
 		out: outbox{limit: s.o.Buffer}, last: kindClose,
 	}
+	if s.o.Tag != "" {
+		c.id += "." + s.o.Tag
+	}
 	c.most.Store(s.o.GuestPayload)
 	// The connection outlives the request, and so must not hold on to its body.
 	base := context.WithoutCancel(r.Context())

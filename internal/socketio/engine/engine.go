@@ -59,6 +59,8 @@ type Options struct {
 	// a post, or an upgrade. The connection stays as it is. The first request is
 	// the handshake. No one is refused.
 	Continue func(first, next *http.Request) error
+	// Tag is the end of the IDs of connections, after a dot; "" for none. It says which of several servers has one.
+	Tag string
 	// Opened is called for each connection before the client knows that it is open. The function
 	// that it returns is called once, when the connection ends, and must not call the
 	// connection. Optional.

@@ -75,7 +75,8 @@ type Config struct {
 	// have them. It is asked once the sandbox is there, before each start; may be nil.
 	Withhold func(ctx context.Context) (reason string, err error)
 	// Report is told of every failure of a server, once, and when one that had
-	// failed is ready again. It may be called by several at once; may be nil.
+	// failed is ready again. It is also told of a server that takes long to start: while the
+	// model waits for it, and when it waits no more. It may be called by several at once; may be nil.
 	Report func(Status)
 	Logger *slog.Logger
 }
@@ -87,6 +88,8 @@ type Status struct {
 	// Address is the URL without user, password and query, or the command without its arguments.
 	Address string
 	State   State
+	// Late is true for a server that is starting and no longer waited for.
+	Late bool
 	// Error is a sentence about what is wrong. One that is ready can have one too.
 	Error string
 	// Tools are the names that the model knows.

@@ -86,7 +86,14 @@ func TestSlow(t *testing.T) {
 		<-release
 		return false
 	})
-	r.pool.remoteWait = 20 * time.Millisecond
+	r.pool.remoteWait, r.pool.quietWait = 20*time.Millisecond, time.Hour
+	report := func() Status { // of the slow one
+		for {
+			if st := r.reported(); st.Name == "slow" {
+				return st
+			}
+		}
+	}
 	s := r.set(fast.server("fast"), slow.server("slow"))
 	until(t, func() bool { return slices.Equal(toolNames(s.Tools(t.Context())), []string{"echo"}) }) // the fast one may not be so fast here
 	<-asked
@@ -96,6 +103,9 @@ func TestSlow(t *testing.T) {
 		defer srv.mu.Unlock()
 		return srv.slow
 	})
+	if st := report(); st.State != Starting || !st.Late {
+		t.Errorf("when it is no longer waited for: %+v", st)
+	}
 	if st := s.States(); st[0].State != Ready || st[1].State != Starting || st[1].Error != "" {
 		t.Errorf("%+v", st)
 	}
@@ -106,6 +116,32 @@ func TestSlow(t *testing.T) {
 	<-srv.begin(false)
 	if got := toolNames(s.Tools(t.Context())); !slices.Equal(got, []string{"echo", "slow_echo"}) {
 		t.Errorf("%v", got)
+	}
+	if st := report(); st.State != Ready {
+		t.Errorf("when it is ready: %+v", st)
+	}
+}
+
+// A server that takes long to start is reported while it is waited for.
+func TestWaitIsReported(t *testing.T) {
+	r, slow := newRig(t), serve(t, SHTTP, testServer())
+	release := make(chan struct{})
+	slow.on(func(http.ResponseWriter, *http.Request) bool {
+		<-release
+		return false
+	})
+	r.pool.remoteWait, r.pool.quietWait = time.Hour, 0
+	s, done := r.set(slow.server("slow")), make(chan []string)
+	go func() { done <- toolNames(s.Tools(t.Context())) }()
+	if st := r.reported(); st.State != Starting || st.Late {
+		t.Errorf("%+v", st)
+	}
+	close(release)
+	if got := <-done; !slices.Equal(got, []string{"echo"}) {
+		t.Errorf("%v", got)
+	}
+	if len(r.reports) != 0 {
+		t.Errorf("reported without need: %+v", <-r.reports)
 	}
 }
 

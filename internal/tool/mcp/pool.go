@@ -14,6 +14,7 @@ const DefaultIdle = 5 * time.Minute
 const (
 	remoteWait = 10 * time.Second
 	stdioWait  = 60 * time.Second // it may have to be downloaded
+	quietWait  = 5 * time.Second  // after which the wait is reported
 )
 
 // Pool keeps the tool servers of all sessions, so that connections last from one
@@ -21,6 +22,7 @@ const (
 type Pool struct {
 	idle                  time.Duration
 	remoteWait, stdioWait time.Duration
+	quietWait             time.Duration
 	now                   func() time.Time
 
 	mu     sync.Mutex
@@ -34,7 +36,7 @@ func NewPool(idle time.Duration) *Pool {
 	if idle <= 0 {
 		idle = DefaultIdle
 	}
-	return &Pool{idle: idle, remoteWait: remoteWait, stdioWait: stdioWait, now: time.Now, sets: map[string]*Set{}}
+	return &Pool{idle: idle, remoteWait: remoteWait, stdioWait: stdioWait, quietWait: quietWait, now: time.Now, sets: map[string]*Set{}}
 }
 
 // Set is the set of a session with this configuration: always the same one. What

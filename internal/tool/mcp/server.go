@@ -89,7 +89,7 @@ func (s *server) begin(force bool) <-chan struct{} {
 func (s *server) start(done chan struct{}) {
 	offers, note, err := s.link.tools(s.set.ctx)
 	s.mu.Lock()
-	failedBefore, before := s.fails > 0, s.err
+	failedBefore, before := s.fails > 0 || s.slow, s.err
 	_, kept := errors.AsType[withheld](err)
 	switch {
 	case s.removed || s.set.ctx.Err() != nil:
@@ -110,7 +110,7 @@ func (s *server) start(done chan struct{}) {
 	close(done)
 	s.mu.Unlock()
 	if news {
-		s.set.report(s)
+		s.set.report(s, false)
 	}
 }
 
@@ -135,24 +135,41 @@ func (s *server) patience() time.Duration {
 	return s.set.pool.remoteWait
 }
 
-// await waits for a start until the deadline. Who is too late is not waited for
+// await waits for a start that began then, as long as patience says. Who is too late is not waited for
 // again before it was ready.
-func (s *server) await(ctx context.Context, started <-chan struct{}, deadline time.Time) {
+func (s *server) await(ctx context.Context, started <-chan struct{}, begun time.Time) {
 	s.mu.Lock()
 	slow := s.slow
 	s.mu.Unlock()
 	if started == nil || slow {
 		return
 	}
-	timer := time.NewTimer(time.Until(deadline))
-	defer timer.Stop()
-	select {
-	case <-started:
-	case <-ctx.Done():
-	case <-timer.C:
-		s.mu.Lock()
-		s.slow = s.slow || s.starting == started
-		s.mu.Unlock()
+	quiet, last := time.NewTimer(time.Until(begun.Add(s.set.pool.quietWait))), time.NewTimer(time.Until(begun.Add(s.patience())))
+	defer quiet.Stop()
+	defer last.Stop()
+	for {
+		select {
+		case <-started:
+			return
+		case <-ctx.Done():
+			return
+		case <-quiet.C:
+			s.reportStart(started, false)
+		case <-last.C:
+			s.reportStart(started, true)
+			return
+		}
+	}
+}
+
+// reportStart reports a start that takes long, unless it has just ended. late means that it is no longer waited for.
+func (s *server) reportStart(started <-chan struct{}, late bool) {
+	s.mu.Lock()
+	under := s.starting == started && s.state == Starting
+	s.slow = s.slow || late && s.starting == started
+	s.mu.Unlock()
+	if under {
+		s.set.background(func() { s.set.report(s, late) })
 	}
 }
 

@@ -115,7 +115,7 @@ func (s *Set) Tools(ctx context.Context) []tool.Tool {
 		started[i] = srv.begin(false)
 	}
 	for i, srv := range all {
-		srv.await(ctx, started[i], begun.Add(srv.patience()))
+		srv.await(ctx, started[i], begun)
 	}
 	var out []tool.Tool
 	for _, h := range s.shares() {
@@ -180,9 +180,10 @@ func (s *Set) name(srv *server, o offer) string {
 	return s.names.of(toolKey{srv.def.Name, o.name})
 }
 
-// report tells of a server's failure, or of its end.
-func (s *Set) report(srv *server) {
+// report tells of a server's failure, of its end, or of a start that takes long.
+func (s *Set) report(srv *server, late bool) {
 	st := s.status(srv)
+	st.Late = late && st.State == Starting
 	s.mu.Lock()
 	c := s.config
 	s.mu.Unlock()
