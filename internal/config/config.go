@@ -3,11 +3,14 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -46,8 +49,8 @@ func Read(path string) (File, error) {
 	if err != nil {
 		return c, fmt.Errorf("cannot read the config file: %w", err)
 	}
-	if err := yaml.Unmarshal(b, &c.flags); err != nil {
-		return c, fmt.Errorf("the config file %s is not valid YAML: %s", path, yaml.FormatError(err, false, true))
+	if err := c.parse(b); err != nil {
+		return c, fmt.Errorf("the config file %s %w", path, err)
 	}
 	for _, section := range []string{"models", "prices"} {
 		raw, ok := c.flags[section]
@@ -60,6 +63,50 @@ func Read(path string) (File, error) {
 		}
 	}
 	return c, nil
+}
+
+// parse reads the settings. Its errors do not quote the file, which may contain passwords.
+func (c *File) parse(text []byte) error {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(&c.flags); err != nil && !errors.Is(err, io.EOF) {
+		return yamlError(err)
+	}
+	var more any
+	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
+		return errors.New("has more than one YAML document; use only one")
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.flags)) {
+		if key == "models" || key == "prices" {
+			continue
+		}
+		if dashed := strings.ReplaceAll(key, "_", "-"); dashed != key && c.flags[dashed] != nil {
+			return fmt.Errorf("is not valid: %s and %s are the same setting; keep one", dashed, key)
+		}
+		switch v := c.flags[key].(type) {
+		case nil:
+			return fmt.Errorf("is not valid: %s has no value; set one, or remove the line", key)
+		case map[string]any:
+			return fmt.Errorf("is not valid: %s must be a value or a list", key)
+		case []any:
+			for _, x := range v {
+				switch x.(type) {
+				case nil, []any, map[string]any:
+					return fmt.Errorf("is not valid: %s must be a list of values", key)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// yamlError says what is wrong with a YAML file and where, without the text of the file.
+func yamlError(err error) error {
+	var e yaml.Error
+	if !errors.As(err, &e) || e.GetToken() == nil || e.GetToken().Position == nil {
+		return errors.New("is not a map of settings in YAML")
+	}
+	at := e.GetToken().Position
+	return fmt.Errorf("is not valid YAML: line %d, column %d; check the indentation, quotes and brackets near it", at.Line, at.Column)
 }
 
 // sectionFields say what a model may have in a section.
@@ -96,6 +143,12 @@ func (c *File) addModels(section string, raw any) error {
 	return nil
 }
 
+// Names of fields in the parser's errors.
+var (
+	modelField = regexp.MustCompile(`unknown field "([^"]*)"|struct field Override\.(\w+)`)
+	inside     = regexp.MustCompile(`([a-z])([A-Z])`)
+)
+
 // readModel reads what a section says of one model.
 func readModel(section string, raw any) (catalogue.Override, error) {
 	var o catalogue.Override
@@ -118,16 +171,26 @@ func readModel(section string, raw any) (catalogue.Override, error) {
 		err = yaml.UnmarshalWithOptions(b, &o, yaml.Strict())
 	}
 	if err != nil {
-		return o, fmt.Errorf("%s: %s", sectionFields[section], yaml.FormatError(err, false, false))
+		wrong := "a field has the wrong type"
+		if m := modelField.FindStringSubmatch(err.Error()); m != nil && m[1] != "" {
+			wrong = "unknown field " + m[1]
+		} else if m != nil {
+			wrong = strings.ToLower(inside.ReplaceAllString(m[2], "${1}_$2")) + " has the wrong type"
+		}
+		return o, fmt.Errorf("%s; %s", wrong, sectionFields[section])
 	}
 	return o, o.Check()
 }
 
 // Resolver takes flags from the config file, after the command line and the environment.
 type Resolver struct {
-	Args   []string
-	file   File
-	loaded bool
+	Args []string
+	// Service is the service of the package on this machine; the zero value is Packaged.
+	Service Service
+
+	file    File
+	loaded  bool
+	service bool // the command is for the service
 }
 
 // Validate implements kong.Resolver: a key that no command has is a mistake.
@@ -139,7 +202,7 @@ func (r *Resolver) Validate(app *kong.Application) error {
 	var walk func(n *kong.Node)
 	walk = func(n *kong.Node) {
 		for _, f := range n.Flags {
-			known[f.Name] = true
+			known[f.Name] = f.Name != "help" && f.Name != "config"
 		}
 		for _, c := range n.Children {
 			walk(c)
@@ -177,8 +240,18 @@ func (r *Resolver) Load() error {
 		return nil
 	}
 	r.loaded = true
+	if r.Service == (Service{}) {
+		r.Service = Packaged
+	}
+	path := configPath(r.Args)
+	if r.service = r.Service.of(r.Args, path); r.service {
+		path = r.Service.Config
+		if err := r.Service.become(); err != nil {
+			return err
+		}
+	}
 	var err error
-	r.file, err = Read(configPath(r.Args))
+	r.file, err = Read(path)
 	return err
 }
 

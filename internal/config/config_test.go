@@ -108,3 +108,24 @@ func TestMistakesInTheConfigFile(t *testing.T) {
 		}
 	}
 }
+
+// Flags of several commands also work before the command.
+func TestFlagsBeforeTheCommand(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{
+		"--server URL list":              "list --server URL",
+		"--server=URL --plain-http list": "list --server=URL --plain-http",
+		"--data-dir D key list":          "key list --data-dir D",
+		"--data-dir D run -- -x":         "run --data-dir D -- -x",
+		"--server URL":                   "session --server URL",
+		"--server URL --resume ID":       "session --server URL --resume ID",
+		"--server":                       "session --server",
+		"--data-dir D -c":                "session --data-dir D -c",
+		"--config F list":                "--config F list",
+		"list --server URL":              "list --server URL",
+	} {
+		if got := strings.Join(AsTyped(strings.Fields(typed)), " "); got != want {
+			t.Errorf("%s is %s instead of %s", typed, got, want)
+		}
+	}
+}

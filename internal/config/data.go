@@ -50,58 +50,44 @@ func (c DataFlags) CheckDatabase() error {
 
 // Database returns the database that the flags name.
 func (c DataFlags) Database() (Database, error) {
-	flag, address := "--database-url", c.DatabaseURL
+	return DatabaseOf("--database-url", c.DatabaseURL, c.DatabaseURLFile, c.DataDir)
+}
+
+// DatabaseOf returns the database that a flag or the flag for a file with its value names. If both are empty, it is
+// the file in the data directory. Errors do not contain the URL, which may have a password.
+func DatabaseOf(flag, address, file, dir string) (Database, error) {
+	inFile := flag + "-file"
 	switch {
-	case c.DatabaseURLFile != "" && address != "":
-		return Database{}, errors.New("use either --database-url or --database-url-file, not both")
-	case c.DatabaseURLFile != "":
-		b, err := os.ReadFile(c.DatabaseURLFile)
+	case file != "" && address != "":
+		return Database{}, fmt.Errorf("use either %s or %s, not both", flag, inFile)
+	case file != "":
+		b, err := os.ReadFile(file)
 		if err != nil {
-			return Database{}, fmt.Errorf("--database-url-file: %w", err)
+			return Database{}, fmt.Errorf("%s: %w", inFile, err)
 		}
-		if flag, address = "--database-url-file", strings.TrimSpace(string(b)); address == "" {
-			return Database{}, fmt.Errorf("--database-url-file: %s is empty", c.DatabaseURLFile)
+		if flag, address = inFile, strings.TrimSpace(string(b)); address == "" {
+			return Database{}, fmt.Errorf("%s: %s is empty", flag, file)
 		}
 	}
 	scheme, rest, _ := strings.Cut(address, ":")
 	switch scheme {
 	case "":
-		return Database{Path: filepath.Join(c.DataDir, "deckhand.db"), Dir: c.DataDir}, nil
+		return Database{Path: filepath.Join(dir, "deckhand.db"), Dir: dir}, nil
 	case "sqlite":
 		path := strings.TrimPrefix(rest, "//")
 		if path == "" {
 			return Database{}, fmt.Errorf("%s sqlite: needs a path after the colon", flag)
 		}
-		return Database{Path: path, Dir: c.DataDir}, nil
+		return Database{Path: path, Dir: dir}, nil
 	case "postgres", "postgresql":
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" && u.Query().Get("host") == "" { // the error would contain a password
 			return Database{}, fmt.Errorf("%s: the PostgreSQL URL is not valid; it looks like postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full", flag)
 		}
-		return Database{Address: address, Dir: c.DataDir}, nil
+		return Database{Address: address, Dir: dir}, nil
 	}
-	if flag == "--database-url-file" || strings.ContainsAny(scheme, "@/ ") { // it may be anything
+	if flag == inFile || strings.ContainsAny(scheme, "@/ ") { // it may be anything
 		return Database{}, fmt.Errorf("%s: use sqlite:PATH or postgres://USER@HOST/DATABASE", flag)
 	}
 	return Database{}, fmt.Errorf("%s: %s is not supported; use sqlite:PATH or postgres://USER@HOST/DATABASE", flag, scheme)
-}
-
-// redacted is a URL without its password, which may also be among its options.
-func redacted(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return address
-	}
-	hidden := u.User != nil
-	q := u.Query()
-	for _, name := range []string{"password", "sslpassword"} {
-		if q.Has(name) {
-			q.Set(name, "xxxxx")
-			u.RawQuery, hidden = q.Encode(), true
-		}
-	}
-	if !hidden {
-		return address
-	}
-	return u.Redacted()
 }

@@ -29,6 +29,7 @@ const (
 	fromEnvironment = "environment"
 	fromCredential  = "credential"
 	fromFile        = "config file"
+	fromPackage     = "package"
 )
 
 // Effective lists the flags of the command that was parsed, without passwords.
@@ -136,6 +137,9 @@ func (r *Resolver) lookUp(flag *kong.Flag) (value, source string) {
 			return strings.Join(parts, ","), fromFile
 		}
 		return fmt.Sprint(v), fromFile
+	}
+	if r.service && flag.Name == "data-dir" {
+		return r.Service.Data, fromPackage
 	}
 	return "", ""
 }

@@ -2,7 +2,9 @@ package config
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -53,12 +55,37 @@ func (f *SettingsFlags) UseEnvironment(stored Stored) error {
 	for _, p := range ProviderKeys {
 		if key := strings.TrimSpace(os.Getenv(p.Variable)); key != "" && (chosen == "" || provider(chosen) == p.Provider) {
 			if f.key, f.variable = key, p.Variable; chosen == "" {
-				f.Model = p.Model
+				f.Model, f.selected = p.Model, true
 			}
 			return nil
 		}
 	}
 	return nil
+}
+
+// Origin describes the model of a run and where the choice comes from. If the key of a provider is in the environment but is not used because the
+// stored settings choose a model, it says how to use it. UseEnvironment was called before.
+func (f *SettingsFlags) Origin(model string) string {
+	switch {
+	case f.Last:
+		return "model " + model + ", last chosen in this folder"
+	case f.selected:
+		return "model " + model + ", selected by " + f.variable
+	case f.Model != "" && f.Model == os.Getenv("DECKHAND_MODEL"):
+		return "model " + model + ", from DECKHAND_MODEL"
+	case f.Model != "":
+		return "model " + model + ", from --model"
+	}
+	text := "model " + model + ", from the stored settings of " + f.User
+	for _, p := range ProviderKeys {
+		if strings.TrimSpace(os.Getenv(p.Variable)) != "" {
+			if p.Provider != provider(model) {
+				text += "; to use " + p.Variable + " instead: --model " + p.Model
+			}
+			break
+		}
+	}
+	return text
 }
 
 // KeyVariable is the variable with the key of a model's provider, "" if there is none.
@@ -95,4 +122,24 @@ func (f *SettingsFlags) KeySource() string {
 		}
 	}
 	return f.variable
+}
+
+// MasterKey returns the master key that is set in the environment, or in the systemd credential master-key; "" if none is.
+func MasterKey() string {
+	if key := os.Getenv("DECKHAND_MASTER_KEY"); key != "" {
+		return key
+	}
+	dir := os.Getenv("CREDENTIALS_DIRECTORY")
+	if dir == "" {
+		return ""
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "master-key"))
+	key := strings.TrimSpace(string(b))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil || key == "": // not a key, so that no other one is made
+		return "the credential master-key cannot be read"
+	}
+	return key
 }

@@ -84,3 +84,50 @@ func TestKeyVariable(t *testing.T) {
 		}
 	}
 }
+
+// A run says which model it uses and where the choice comes from.
+func TestOrigin(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags  SettingsFlags
+		env    map[string]string
+		stored string
+		want   string
+	}{
+		"flag":                    {flags: SettingsFlags{Model: "openai/a"}, want: "model openai/a, from --model"},
+		"variable":                {flags: SettingsFlags{Model: "openai/a"}, env: map[string]string{"DECKHAND_MODEL": "openai/a"}, want: "model openai/a, from DECKHAND_MODEL"},
+		"last":                    {flags: SettingsFlags{Model: "openai/a", Last: true}, want: "model openai/a, last chosen in this folder"},
+		"key of a provider":       {env: map[string]string{"ANTHROPIC_API_KEY": "k"}, want: "model anthropic/claude-sonnet-4-6, selected by ANTHROPIC_API_KEY"},
+		"stored":                  {stored: "openai/b", want: "model openai/b, from the stored settings of ada"},
+		"stored, key of another":  {stored: "scripted/demo", env: map[string]string{"ANTHROPIC_API_KEY": "k"}, want: "model scripted/demo, from the stored settings of ada; to use ANTHROPIC_API_KEY instead: --model anthropic/claude-sonnet-4-6"},
+		"stored, key of the same": {stored: "anthropic/b", env: map[string]string{"ANTHROPIC_API_KEY": "k"}, want: "model anthropic/b, from the stored settings of ada"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, k := range append([]string{"DECKHAND_MODEL", "LLM_API_KEY", "DECKHAND_LLM_API_KEY"}, variables()...) {
+				t.Setenv(k, c.env[k])
+			}
+			f := c.flags
+			f.User = "ada"
+			stored := Stored{}
+			if c.stored != "" {
+				stored.Model = &c.stored
+			}
+			if err := f.UseEnvironment(stored); err != nil {
+				t.Fatal(err)
+			}
+			model := f.Model
+			if model == "" {
+				model = c.stored
+			}
+			if got := f.Origin(model); got != c.want {
+				t.Errorf("%s\ninstead of\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func variables() (out []string) {
+	for _, p := range ProviderKeys {
+		out = append(out, p.Variable)
+	}
+	return out
+}

@@ -18,8 +18,11 @@ type SettingsFlags struct {
 	Budget        *float64 `name:"budget" placeholder:"USD" help:"Spending limit in US dollars."`
 	Confirm       bool     `name:"confirm" xor:"approval" help:"Ask before risky tool calls; without --analyzer, before all tool calls."`
 	Yes           bool     `name:"yes" xor:"approval" short:"y" help:"Approve all tool calls without asking."`
-	key, variable string   // of the model, from a provider's variable
-	Analyzer      string   `name:"analyzer" enum:",llm,rules" default:"" placeholder:"NAME" help:"Risk analyzer for tool calls: llm or rules."`
+	// Last is true if Model is the one that was chosen last in the folder.
+	Last          bool   `kong:"-"`
+	key, variable string // of the model, from a provider's variable
+	selected      bool   // the variable also selected the model
+	Analyzer      string `name:"analyzer" enum:",llm,rules" default:"" placeholder:"NAME" help:"Risk analyzer for tool calls: llm or rules."`
 }
 
 // Changes returns the settings that the flags set.

@@ -25,6 +25,7 @@ var Groups = []kong.Group{
 	{Key: "sandbox", Title: "Sandbox flags:"},
 	{Key: "limits", Title: "Limit flags:"},
 	{Key: "signon", Title: "Single sign-on flags:"},
+	{Key: "replicas", Title: "Flags for several servers:"},
 	{Key: "mail", Title: "E-mail flags:"},
 	{Key: "web", Title: "Web page flags:"},
 	{Key: "monitor", Title: "Monitoring and log flags:"},
@@ -38,7 +39,7 @@ func AsTyped(args []string) []string {
 	case len(args) == 1 && args[0] == "--version":
 		return []string{"version"}
 	}
-	args = withCommand(args)
+	args = withCommand(commandFirst(args))
 	var out []string
 	for i, arg := range args {
 		if arg == "--" {
@@ -51,6 +52,33 @@ func AsTyped(args []string) []string {
 		out = append(out, arg)
 	}
 	return out
+}
+
+// early are the flags of several commands that people also give before the command, as with other programs. true means that the flag has a value.
+var early = map[string]bool{"--server": true, "--data-dir": true, "--key-file": true, "--plain-http": false}
+
+// commandFirst moves such flags behind their command: deckhand --server URL list is deckhand list --server URL.
+func commandFirst(args []string) []string {
+	at := 0
+	for at < len(args) && strings.HasPrefix(args[at], "-") {
+		name, _, joined := strings.Cut(args[at], "=")
+		value, known := early[name]
+		if !known {
+			return args
+		}
+		if at++; value && !joined {
+			at++
+		}
+	}
+	if at == 0 || at >= len(args) {
+		return args
+	}
+	flags, rest := args[:at], args[at:]
+	end := slices.Index(rest, "--")
+	if end < 0 {
+		end = len(rest)
+	}
+	return slices.Concat(rest[:end], flags, rest[end:])
 }
 
 // withCommand inserts the command that flags without one are for: deckhand -c is deckhand session -c.

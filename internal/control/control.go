@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -113,6 +114,9 @@ func dial(dir string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	conn, err := sockpath.Dial(ctx, dir, socketName)
+	if op := (*net.OpError)(nil); errors.As(err, &op) { // its path may be that of a file descriptor
+		err = fmt.Errorf("%s: %w", filepath.Join(dir, socketName), op.Err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	api "deckhand/api/health"
 	"deckhand/internal/activity"
+	"deckhand/internal/admission"
 	"deckhand/internal/conversation"
 	"deckhand/internal/notify"
 	"deckhand/internal/queue"
@@ -36,6 +37,8 @@ type Config struct {
 	Git           *activity.Hosts
 	// Working and Waiting count the conversations that have an agent, and those that wait for one.
 	Working, Waiting func() int
+	// Admission has the queue of conversations that wait for a place.
+	Admission *admission.Gate
 	// Requests and Streams count HTTP requests in progress and event streams.
 	Requests, Streams func() int
 	Queues            []Queue
@@ -89,6 +92,7 @@ func (b *Board) Look(ctx context.Context) (api.ServerHealth, error) {
 	out := api.ServerHealth{Status: OK, Version: b.Version, GoVersion: runtime.Version(), StartedAt: b.started.UTC().Truncate(time.Second), CheckedAt: now.UTC(),
 		LogLevel: levelName(b.Level), LastBackupAt: b.LastBackup(), Sandboxes: b.sandboxes(ctx, now), Memory: memory(), Disks: b.disks()}
 	out.Queue = api.HealthQueue{Working: b.Working(), Waiting: b.Waiting(), Requests: b.Requests(), Streams: b.Streams(), Jobs: b.jobs(ctx)}
+	b.places(&out.Queue)
 	out.Parts = b.parts(ctx, now, out)
 	for _, p := range out.Parts {
 		if rank(p.Status) > rank(out.Status) {
@@ -104,6 +108,19 @@ func (b *Board) Look(ctx context.Context) (api.ServerHealth, error) {
 
 // rank orders states: a part that is off is as good as one that works.
 func rank(status string) int { return slices.Index([]string{Off, OK, Warning, Failed}, status) }
+
+// maxUsers is how many users are listed.
+const maxUsers = 100
+
+// places adds the queue of conversations that wait for a place.
+func (b *Board) places(q *api.HealthQueue) {
+	use := b.Admission.Use()
+	q.Running, q.Queued, q.Users = use.Running, use.Waiting, []api.UserUse{}
+	q.Limits = api.Limits{Running: use.Limits.Running, RunningPerUser: use.RunningPerUser, Queued: use.Queued, QueuedPerUser: use.QueuedPerUser}
+	for _, u := range use.Users[:min(len(use.Users), maxUsers)] {
+		q.Users = append(q.Users, api.UserUse{User: u.User, Running: u.Running, Queued: u.Waiting, Reason: u.Reason})
+	}
+}
 
 // jobs counts what waits in the durable queues.
 func (b *Board) jobs(ctx context.Context) []api.JobLine {
@@ -130,7 +147,7 @@ func Waiting(ctx context.Context, s queue.Store) (n int, err error) {
 	return n, err
 }
 
-// backupFile is touched by backup scripts.
+// backupFile is touched by deckhand backup.
 const backupFile = "last-backup"
 
 // LastBackup is when the last backup was made, nil if none is known.

@@ -13,7 +13,7 @@ func (b *Board) Metrics() []prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
 	count := func(of func() int) func() float64 { return func() float64 { return float64(of()) } }
-	return []prometheus.Collector{
+	return append(b.Admission.Metrics(),
 		gauge("deckhand_ready", "1 if the server is ready, as GET /ready reports; otherwise 0.", b.ready),
 		gauge("deckhand_conversations_working", "Conversations that an agent is working on.", count(b.Working)),
 		gauge("deckhand_conversations_waiting", "Conversations that wait for an agent.", count(b.Waiting)),
@@ -25,7 +25,7 @@ func (b *Board) Metrics() []prometheus.Collector {
 		gauge("deckhand_disk_size_bytes", "Size of the disk with the data directory.", func() float64 { d, _ := Disk(b.DataDir); return float64(d.Total) }),
 		gauge("deckhand_last_backup_timestamp_seconds", "Time of the last recorded backup in seconds since 1970; 0 if none is recorded.", b.backedUp),
 		jobs{b, prometheus.NewDesc("deckhand_jobs_waiting", "Jobs that wait in a durable queue: webhooks, triggers or attempts.", []string{"queue"}, nil)},
-	}
+	)
 }
 
 // scrapeTime is how long reading the database may take on a scrape.
@@ -34,7 +34,7 @@ const scrapeTime = 5 * time.Second
 func (b *Board) ready() float64 {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
-	if b.Ready(ctx) != nil {
+	if b.Ready(ctx) != nil || DiskFull(b.DataDir) != nil {
 		return 0
 	}
 	return 1

@@ -9,6 +9,7 @@ import (
 	api "deckhand/api/health"
 	"deckhand/internal/notify"
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/meter"
 )
 
 // States of parts, and of the whole.
@@ -35,9 +36,9 @@ var Problems = map[string]string{
 	"notify_failing":     "Most deliveries of the last hour failed. Look at the deliveries in Settings, Notifications, and check --smtp-url.",
 	"sign_on_failing":    "The identity provider does not respond correctly, so users cannot log in with it. Check --oidc-issuer and the provider.",
 	"disk_low":           "Less than 10% of the disk is free. Delete conversations, or enlarge the disk.",
-	"disk_full":          "Less than 2% of the disk is free. When it is full, agents cannot write. Delete conversations, or enlarge the disk.",
-	"backup_none":        "No backup is recorded. Make one, and have the backup script touch the file last-backup in the data directory.",
-	"backup_old":         "The last backup is more than 7 days old. Check the backup script.",
+	"disk_full":          "The disk is nearly full, so agents cannot write. Delete conversations, or enlarge the disk.",
+	"backup_none":        "No backup is recorded. Make one regularly with deckhand backup DIR on the server.",
+	"backup_old":         "The last backup is more than 7 days old. Check that deckhand backup runs regularly.",
 }
 
 // part makes a part with a problem.
@@ -58,7 +59,9 @@ func (b *Board) parts(ctx context.Context, now time.Time, h api.ServerHealth) []
 }
 
 func (b *Board) database(ctx context.Context) api.HealthPart {
-	if err := b.Ready(ctx); err != nil {
+	if err := b.Ready(ctx); err != nil && DiskFull(b.DataDir) != nil { // the disk is reported as failed
+		return part("database", "", Warning, "disk_full", err.Error())
+	} else if err != nil {
 		return part("database", "", Failed, "database_failing", err.Error())
 	}
 	if b.ReadOnly {
@@ -210,7 +213,7 @@ func disk(d api.DiskSpace) api.HealthPart {
 	switch {
 	case d.Total <= 0:
 		return part("disk", d.Path, OK, "", "")
-	case d.Free < d.Total/50:
+	case d.Free < d.Total/50 || meter.Tight(sandbox.Space{Bytes: d.Total, FreeBytes: d.Free}):
 		return part("disk", d.Path, Failed, "disk_full", "")
 	case d.Free < d.Total/10:
 		return part("disk", d.Path, Warning, "disk_low", "")

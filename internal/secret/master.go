@@ -94,6 +94,15 @@ func LoadMaster(dataDir, env string) (Master, error) {
 	return loadOrMake(dataDir)
 }
 
+// CheckMaster checks the master key in the environment, which may be "".
+func CheckMaster(env string) error {
+	if env == "" {
+		return nil
+	}
+	_, err := parseEnv(env)
+	return err
+}
+
 func parseEnv(env string) (Master, error) {
 	m, err := ParseMaster(env)
 	if err != nil {

@@ -24,9 +24,9 @@ type Tracer struct {
 // NewTracer sends to endpoint, e.g. http://127.0.0.1:4318. Sending happens in
 // the background; a collector that is away costs spans, never requests.
 func NewTracer(ctx context.Context, endpoint, version string, logger *slog.Logger) (*Tracer, error) {
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("the OTLP endpoint must be an http or https URL such as http://127.0.0.1:4318")
+	u, err := parseEndpoint(endpoint)
+	if err != nil {
+		return nil, err
 	}
 	if u.Path == "" || u.Path == "/" { // where collectors listen; the exporter would send to the root
 		u.Path = "/v1/traces"
@@ -43,6 +43,23 @@ func NewTracer(ctx context.Context, endpoint, version string, logger *slog.Logge
 	who := resource.NewSchemaless(attribute.String("service.name", "deckhand"), attribute.String("service.version", version))
 	p := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(who))
 	return &Tracer{provider: p, tracer: p.Tracer("deckhand")}, nil
+}
+
+// CheckEndpoint checks the flag --otlp-endpoint, which may be "".
+func CheckEndpoint(endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	_, err := parseEndpoint(endpoint)
+	return err
+}
+
+func parseEndpoint(endpoint string) (*url.URL, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("--otlp-endpoint must be an http or https URL such as http://127.0.0.1:4318")
+	}
+	return u, nil
 }
 
 // Span begins a span; end is called with the HTTP status, or 0 if there is none.

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"fmt"
 	"strings"
 
 	"deckhand/internal/cli"
@@ -11,7 +12,16 @@ import (
 // LevelCommand is deckhand log-level.
 type LevelCommand struct {
 	config.DataFlags
-	Level string `arg:"" optional:"" enum:",debug,info,warn,error" default:"" help:"New log level: debug, info, warn or error. Default: print the current one."`
+	Level string `arg:"" optional:"" help:"New log level: debug, info, warn or error. Default: print the current one."`
+}
+
+// Validate refuses unknown levels. An enum would list the empty default among the values.
+func (c *LevelCommand) Validate() error {
+	switch c.Level {
+	case "", "debug", "info", "warn", "error":
+		return nil
+	}
+	return fmt.Errorf("log level %q is unknown: use debug, info, warn or error", c.Level)
 }
 
 // Run shows or changes the log level of the running server.
@@ -29,7 +39,7 @@ func (r *Reloader) SetLevel(level string) string {
 		if err := r.Level.UnmarshalText([]byte(level)); err != nil {
 			return failed + "the log level is debug, info, warn or error"
 		}
-		r.Log.Warn("log level changed", "level", level)
+		r.Log.Warn("log level changed", "log_level", level)
 	}
 	return strings.ToLower(r.Level.Level().String())
 }

@@ -1,5 +1,5 @@
 // Package reload applies configuration changes to a running server: the log level, the TLS
-// certificate, and the models in the config file. It lists other changes, which need a restart.
+// certificate, the limits on conversations, and the models in the config file. It lists other changes, which need a restart.
 package reload
 
 import (
@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"deckhand/internal/admission"
 	"deckhand/internal/config"
 	"deckhand/internal/llm/catalogue"
 )
@@ -26,6 +27,7 @@ type Values struct {
 	LogLevel string
 	TLS      config.TLSFlags
 	Models   map[string]catalogue.Override
+	Limits   admission.Limits
 }
 
 // Reloader holds the parts of a running server that can change. A nil Reloader changes nothing.
@@ -34,6 +36,8 @@ type Reloader struct {
 	Level     *slog.LevelVar
 	Catalogue *catalogue.Catalogue
 	Log       *slog.Logger
+	// Limits changes the limits on running and queued conversations; nil if there are none.
+	Limits func(admission.Limits)
 
 	Certificate config.Certificate
 
@@ -50,7 +54,7 @@ func (r *Reloader) Begin() (err error) {
 }
 
 // applied are the flags that can be changed without a restart.
-var applied = []string{"log-level", "tls-cert", "tls-key"}
+var applied = []string{"log-level", "tls-cert", "tls-key", "max-running", "max-running-per-user", "max-queued", "max-queued-per-user"}
 
 // Reload reads the configuration again and applies the changes that need no restart. It returns a
 // sentence that describes the result. If the configuration is invalid, nothing changes.
@@ -59,13 +63,13 @@ func (r *Reloader) Reload() (string, error) {
 	defer r.mu.Unlock()
 	next, err := r.Read()
 	if err != nil {
-		return "", err
+		return "", r.failed(err)
 	}
 	if (r.current.TLS.TLSCert == "") != (next.TLS.TLSCert == "") {
 		next.TLS = r.current.TLS // the listener either has TLS or not
 	}
 	if err := r.Certificate.Load(next.TLS); err != nil {
-		return "", err
+		return "", r.failed(err)
 	}
 	_ = r.Level.UnmarshalText([]byte(next.LogLevel)) // the flag allows only known names
 	done := []string{}
@@ -79,11 +83,26 @@ func (r *Reloader) Reload() (string, error) {
 		r.Catalogue.Replace(next.Models)
 		done = append(done, "models")
 	}
+	if r.current.Limits != next.Limits && r.Limits != nil {
+		r.Limits(next.Limits)
+		done = append(done, "limits")
+	}
 	restart := slices.DeleteFunc(config.Changed(r.current.Settings, next.Settings), func(name string) bool { return slices.Contains(applied, name) })
 	// Keep the old values of settings that need a restart, so that the next reload lists them again.
 	next.Settings = r.current.Settings
 	r.current = next
-	return summary(done, restart), nil
+	said, level := summary(done, restart), slog.LevelInfo
+	if len(restart) > 0 {
+		level = slog.LevelWarn
+	}
+	r.Log.Log(context.Background(), level, said)
+	return said, nil
+}
+
+// failed logs the error of a reload and returns it.
+func (r *Reloader) failed(err error) error {
+	r.Log.Error("cannot reload the configuration; the current one stays in effect", "error", err)
+	return err
 }
 
 func summary(done, restart []string) string {
@@ -119,11 +138,7 @@ func (r *Reloader) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-hangUp:
-			if said, err := r.Reload(); err != nil {
-				r.Log.Error("cannot reload the configuration; the current one stays in effect", "error", err)
-			} else {
-				r.Log.Info(said)
-			}
+			_, _ = r.Reload() // logged
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestCertificateIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	flags := config.TLSFlags{TLSCert: filepath.Join(dir, "cert.pem"), TLSKey: filepath.Join(dir, "key.pem")}
 	values := Values{LogLevel: "info", TLS: flags}
-	r := &Reloader{Read: func() (Values, error) { return values, nil }, Level: &slog.LevelVar{}, Catalogue: catalogue.New(nil)}
+	r := &Reloader{Read: func() (Values, error) { return values, nil }, Level: &slog.LevelVar{}, Catalogue: catalogue.New(nil), Log: slog.New(slog.DiscardHandler)}
 	writePair(t, flags, 1)
 	if err := r.Begin(); err != nil {
 		t.Fatal(err)

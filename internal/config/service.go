@@ -1,0 +1,92 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Service is where the service of the package has its config file and its data.
+type Service struct{ Config, Data string }
+
+// Packaged is the service of the packages for Linux.
+var Packaged = Service{Config: "/etc/deckhand/deckhand.yaml", Data: "/var/lib/deckhand"}
+
+// manages lists the commands that work on a server of this machine.
+var manages = []string{"key", "user", "config", "log-level", "health", "doctor"}
+
+// of reports whether a command without --data-dir is for the service: the service is installed, this user can use its data, and
+// has no data directory of their own. config is that of the command line and the environment; another one than the service's is for another server.
+func (s Service) of(args []string, config string) bool {
+	names := func(arg string) bool { return arg == "--data-dir" || strings.HasPrefix(arg, "--data-dir=") }
+	if os.Getenv("DECKHAND_DATA_DIR") != "" || slices.ContainsFunc(args, names) || config != "" && config != s.Config || !slices.Contains(manages, command(args)) {
+		return false
+	}
+	if _, err := os.Stat(DefaultDataDir()); err == nil {
+		return false
+	}
+	dir, err := os.Open(s.Data) // fails without permission
+	if err != nil {
+		return false
+	}
+	dir.Close()
+	f, err := os.Open(s.Config)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
+// become gives up root and continues as the user who owns the data, as the service does. Otherwise files of the service
+// could end up with root as their owner.
+func (s Service) become() error {
+	info, err := os.Stat(s.Data)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || os.Geteuid() != 0 || owner.Uid == 0 {
+		return nil
+	}
+	groups := []int{}
+	if u, err := user.LookupId(strconv.Itoa(int(owner.Uid))); err == nil {
+		ids, _ := u.GroupIds()
+		for _, id := range ids {
+			if n, err := strconv.Atoi(id); err == nil {
+				groups = append(groups, n)
+			}
+		}
+	}
+	if err := errors.Join(syscall.Setgroups(groups), syscall.Setgid(int(owner.Gid)), syscall.Setuid(int(owner.Uid))); err != nil {
+		return fmt.Errorf("cannot continue as the user of the service, who owns %s: %w", s.Data, err)
+	}
+	return nil
+}
+
+// Hint says how to manage the service if dir is not its data directory; "" if there is no service.
+func (s Service) Hint(dir string) string {
+	if _, err := os.Lstat(s.Data); err != nil || filepath.Clean(dir) == s.Data {
+		return ""
+	}
+	return "; the deckhand service of this machine uses " + s.Data + ": run the command with sudo -u deckhand, --config " + s.Config + " and --data-dir " + s.Data
+}
+
+// command returns the first word of the command line that is not a flag.
+func command(args []string) string {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--config":
+			i++
+		case !strings.HasPrefix(args[i], "-"):
+			return args[i]
+		}
+	}
+	return ""
+}
