@@ -22,6 +22,10 @@ const indexOf = (file) => (file.startsWith("docs/decisions/") && file !== "docs/
 /** An address in the manual for a file of the repository; "" is the first page. */
 const addressOf = (file) => beside[file] ?? (file === first ? "" : file.replace(/^docs\//, "").replace(/(\/README)?\.md$/, ""));
 
+/** Examples to copy are files of the manual, too. */
+const isExample = (file) => /^(examples|packaging\/monitoring)\/.*\.(json|yml)$/.test(file);
+const exampleAddress = (file) => "files/" + posix.basename(file);
+
 const slug = (text) =>
   text
     .toLowerCase()
@@ -102,6 +106,7 @@ async function page(file) {
         const [path = "", anchor] = href.split("#");
         const to = path === "" ? file : target(path);
         links.push({ to, anchor, href, part });
+        if (isExample(to)) return `<a href="${from(here, exampleAddress(to))}">${inside}</a>`;
         if (!to.endsWith(".md")) return inside; // a file of the repository, which is not here
         return `<a href="${path === "" ? "" : from(here, addressOf(to))}${anchor ? "#" + anchor : ""}">${inside}</a>`;
       },
@@ -134,8 +139,12 @@ for (const p of pages) {
 }
 if (broken.length > 0) throw new Error(`links that lead nowhere, or are missing:\n${broken.join("\n")}`);
 
+/** late marks pages about the past of Deckhand, which a search lists after all others. */
+const late = ({ file }) => file === "CHANGELOG.md" || file.startsWith("docs/decisions/");
+
 /** found is what a search looks through: the sections of a page, by their headings. */
-function found({ here, title, body }) {
+function found(p) {
+  const { here, title, body } = p;
   return body.split(/(?=<h[234] id=)/).map((piece) => {
     const [, id, heading] = /^<h[234] id="([^"]*)">(.*?)<\/h[234]>/s.exec(piece) ?? [];
     return {
@@ -143,6 +152,7 @@ function found({ here, title, body }) {
       title,
       heading: heading ? words(heading) : "",
       text: words(piece.replace(/^<h\d[^>]*>.*?<\/h\d>/s, "")),
+      ...(late(p) && { late: 1 }),
     };
   });
 }
@@ -155,6 +165,10 @@ for (const p of pages) {
 await mkdir(join(out, "pictures"), { recursive: true });
 for (const picture of new Set(pages.flatMap((p) => p.pictures)))
   await cp(join(root, picture), join(out, "pictures", posix.basename(picture)));
+
+await mkdir(join(out, "files"), { recursive: true });
+for (const example of new Set(pages.flatMap((p) => p.links.map((l) => l.to).filter(isExample))))
+  await cp(join(root, example), join(out, exampleAddress(example)));
 
 const entry = (p) => (indexOf(p.file) === first ? p : byFile.get(indexOf(p.file)));
 const rank = (p) => index.findIndex((l) => l.to === entry(p).file);

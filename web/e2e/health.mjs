@@ -28,7 +28,7 @@ await play({
     // What it uses comes with the next looks, without a click.
     await box.getByText(/\d+(\.\d+)? \/ 2/).waitFor();
     await box
-      .getByText(/MB \/ /)
+      .getByText(/MiB \/ /)
       .first()
       .waitFor();
     await card(page, "Parts").getByText("Database").waitFor();

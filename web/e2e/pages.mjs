@@ -170,7 +170,7 @@ plays["manual, search"] = async () => {
     await page.keyboard.type(words);
     await page.getByRole("heading", { name: "result" }).waitFor();
     await page.keyboard.press("Enter");
-    await page.waitForURL(`**/manual/${place}`);
+    await page.waitForURL(new RegExp(`/manual/${place}(#|$)`));
   }
   await clean(there);
 };

@@ -146,6 +146,7 @@ export class OpenConversation {
       this.status.state = info.agent_state;
       this.status.reason = info.reason ?? "";
       this.status.title = info.title;
+      this.status.queue = info.queue ?? null;
       this.log.prepend(page.events);
       this.more = page.more;
       this.loaded = true;
@@ -171,6 +172,7 @@ export class OpenConversation {
     this.unfollow = follow(this.id, this.log.newest, {
       event: (e) => this.frames.add(() => this.happened(e)),
       delta: (d) => this.frames.add(() => this.log.addDelta(d)),
+      queue: (place) => this.frames.add(() => (this.status.queue = place)),
       end: () => this.frames.add(() => (this.deleted = true)),
       connected: (yes) => this.connectionChanged(yes),
     });

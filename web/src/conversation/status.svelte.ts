@@ -1,6 +1,7 @@
 // The current status of a conversation, from its events. Pages of older events are read after
 // newer ones, so each value remembers the event that it comes from.
 import type { Event, EventOf } from "../lib/events";
+import type { QueuePlace } from "../lib/follow";
 import type { Task } from "./tasks";
 
 /** Cost and context use of the newest answer. */
@@ -27,6 +28,8 @@ export class Status {
   pausing = $state(false);
   /** What the agent waits for, between two items of the history, and since when. */
   waits = $state.raw<{ for: "model" | "summary" | "retry"; since: number } | undefined>();
+  /** The position in the queue for a free place. */
+  queue = $state.raw<QueuePlace>(null);
   /** The event that set the state. */
   stateFrom = 0;
   private tasksFrom = 0;

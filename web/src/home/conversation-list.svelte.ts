@@ -1,6 +1,6 @@
 // The conversations of the person, kept up to date by the server while they are shown.
 import { api, baseUrl, data } from "../lib/api";
-import { type Conversation, type Filter, rested, withPage, withRow, without } from "./conversation-rows";
+import { type Conversation, type Filter, rested, withPage, withPlace, withRow, without } from "./conversation-rows";
 
 const longestPause = 10_000;
 
@@ -49,6 +49,10 @@ export class List {
         missed = true;
       });
       source.addEventListener("conversation", (e) => this.changed(JSON.parse(e.data)));
+      source.addEventListener("queue", (e) => {
+        const { conversation_id, queue } = JSON.parse(e.data) as Pick<Conversation, "conversation_id" | "queue">;
+        this.rows = withPlace(this.rows, conversation_id, queue ?? null);
+      });
       source.addEventListener("deleted", (e) => this.remove((JSON.parse(e.data) as { conversation_id: string }).conversation_id));
       source.onerror = () => {
         this.connected = false;

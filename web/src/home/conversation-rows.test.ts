@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { t } from "../lib/i18n.svelte";
-import { type Conversation, fits, grouped, headings, order, stateOf, withPage, withRow, without } from "./conversation-rows";
+import { type Conversation, fits, grouped, headings, order, stateOf, withPage, withPlace, withRow, without } from "./conversation-rows";
 
 const all = { query: "", status: "" } as const;
 
@@ -28,6 +28,15 @@ describe("rows", () => {
 
   it("are newest first, and by id where they are as old", () => {
     expect(ids([row("a", 1), row("c", 3), row("d", 3)].sort(order))).toBe("d c a");
+  });
+
+  it("show where they stand in the queue, and that they wait no more", () => {
+    const place = { position: 3, reason: "user_limit", running: 4, limit: 4, message: "" } as const;
+    const waits = withPlace(rows, "b", place);
+    expect(waits.map(stateOf)).toEqual(["running", "queued", "running"]);
+    expect(waits[1]!.queue?.position).toBe(3);
+    expect(withPlace(waits, "b", null).map(stateOf)).toEqual(["running", "running", "running"]);
+    expect(stateOf({ ...waits[1]!, status: "STOPPED" })).toBe("stopped");
   });
 
   it("take a new one in at its place", () => {

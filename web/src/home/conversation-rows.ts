@@ -1,6 +1,7 @@
 // The list of conversations, as pure steps: what a page of it, or a change of one row,
 // makes of the rows that are shown.
 import type { Schemas } from "../lib/api";
+import type { QueuePlace } from "../lib/follow";
 
 export type Conversation = Schemas["Conversation"];
 export type StatusFilter = "" | Conversation["status"];
@@ -41,6 +42,11 @@ export function withRow(rows: Conversation[], row: Conversation, filter: Filter,
   return [...others, later(known, row)].sort(order);
 }
 
+/** withPlace is the list after a row moved in the queue for a free place. */
+export function withPlace(rows: Conversation[], id: string, queue: QueuePlace): Conversation[] {
+  return rows.map((r) => (r.conversation_id === id ? { ...r, queue: queue ?? undefined } : r));
+}
+
 /** withPage is the list with another page below. */
 export function withPage(rows: Conversation[], page: Conversation[]): Conversation[] {
   const known = new Set(rows.map((r) => r.conversation_id));
@@ -53,6 +59,7 @@ export function without(rows: Conversation[], id: string): Conversation[] {
 
 /** stateOf is the one word for what is going on: of the agent while the conversation is open. */
 export function stateOf(row: Conversation): string {
+  if (row.queue && row.status !== "STOPPED") return "queued";
   if (row.status === "STARTING") return "loading";
   if (row.status === "STOPPED") return row.error_id ? "error" : "stopped";
   return row.agent_state === "awaiting_user_input" && row.reason === "question" ? "question" : row.agent_state;
@@ -93,7 +100,7 @@ export function grouped(rows: Conversation[]): { group: Group; rows: Conversatio
   return [...by].map(([group, rows]) => ({ group, rows })).filter((g) => g.rows.length > 0);
 }
 
-const working = new Set(["loading", "running", "user_confirmed", "user_rejected"]);
+const working = new Set(["queued", "loading", "running", "user_confirmed", "user_rejected"]);
 
 /** rested reports whether the agent stopped working between two states of a row, so that the user may want to look. */
 export function rested(before: Conversation | undefined, row: Conversation): boolean {

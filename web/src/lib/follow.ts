@@ -1,6 +1,6 @@
 // Following a conversation: stored events, then new ones, without a gap. The browser
 // reconnects by itself and says where it was; what it gives up on is tried again here.
-import { baseUrl } from "./api";
+import { baseUrl, type Schemas } from "./api";
 import type { Event } from "./events";
 
 /** A piece of something that is not finished: words of an answer, output of a command. */
@@ -10,9 +10,13 @@ export interface Delta {
   text?: string;
 }
 
+/** The position in the queue for a free place; null if the agent does not wait for one. */
+export type QueuePlace = Schemas["QueuePlace"] | null;
+
 export interface Follower {
   event(e: Event): void;
   delta(d: Delta): void;
+  queue(place: QueuePlace): void;
   /** The conversation was deleted. */
   end(): void;
   /** Whether there is a connection. */
@@ -39,6 +43,7 @@ export function follow(id: string, after: number, to: Follower): () => void {
       to.event(e);
     };
     source.addEventListener("delta", (e) => to.delta(JSON.parse(e.data)));
+    source.addEventListener("queue", (e) => to.queue(JSON.parse(e.data)));
     source.addEventListener("end", () => {
       close();
       to.end();
