@@ -16,7 +16,7 @@ import (
 func TestCommandsOfTheManual(t *testing.T) {
 	before, after := releases(t)
 	b := engineBox(t)
-	run, up := manual(t)
+	run, up, again := manual(t)
 
 	t.Run("docker run", func(t *testing.T) {
 		b := b.in(t)
@@ -31,15 +31,18 @@ func TestCommandsOfTheManual(t *testing.T) {
 		b.run("docker", "rm", "-f", "deckhand")
 	})
 
-	for _, file := range []string{"compose.yaml", "compose.proxy.yaml"} {
+	for _, file := range composeFiles {
 		t.Run(file, func(t *testing.T) {
-			b.in(t).compose(before, after, strings.ReplaceAll(up, "compose.proxy.yaml", file), file)
+			b.in(t).compose(before, after, strings.ReplaceAll(up, "compose.proxy.yaml", file), again, file)
 		})
 	}
 }
 
+// composeFiles are the compose files of a release.
+var composeFiles = []string{"compose.yaml", "compose.proxy.yaml"}
+
 // compose starts the services of a compose file, upgrades them while a command is running, and removes them.
-func (b *box) compose(before, after folder, up, file string) {
+func (b *box) compose(before, after folder, up, again, file string) {
 	t := b.t
 	if _, err := exec.LookPath("docker-compose"); err != nil && !plugin() {
 		dockertest.Missing(t, "neither docker compose nor docker-compose is installed; Debian has it in: docker-compose")
@@ -48,14 +51,16 @@ func (b *box) compose(before, after folder, up, file string) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	install := func(from folder) {
+	install := func(from folder, up string) {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(from.dir, file))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, file), text, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
+		for _, name := range composeFiles { // both, as in the release
+			text, err := os.ReadFile(filepath.Join(from.dir, name))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 		b.run("docker", "load", "-i", from.image)
 		b.script(dir, up)
@@ -71,7 +76,7 @@ func (b *box) compose(before, after folder, up, file string) {
 		}
 		b.script(dir, "export DOCKER_GID=0; docker compose -f "+file+" down -v")
 	}()
-	install(before)
+	install(before, up)
 	b.started(service())
 	id = b.create("$ touch begun; while ! test -e end; do echo tick; sleep 0.2; done; echo over")
 	b.until("the command does not start", func() bool {
@@ -79,10 +84,14 @@ func (b *box) compose(before, after folder, up, file string) {
 		return err == nil
 	})
 	old := b.run("docker", "exec", service(), "/usr/bin/deckhand", "version")
-	install(after)
+	install(after, again)
 	b.started(service())
 	if now := b.run("docker", "exec", service(), "/usr/bin/deckhand", "version"); now == old {
 		t.Errorf("the version after the upgrade is still %s", now)
+	}
+	mounts := b.run("docker", "inspect", "-f", "{{range .Mounts}}{{.Source}} {{end}}", service())
+	if socket := strings.Contains(mounts, "/docker.sock"); socket != (file == "compose.yaml") {
+		t.Errorf("%s: the server has the mounts %s", file, mounts)
 	}
 	b.send("PUT", "/api/conversations/"+id+"/file", map[string]any{"path": "end", "content": "x"})
 	b.ends(id, `tick\nover\n`)
@@ -108,25 +117,40 @@ func engineBox(t *testing.T) *box {
 	return b
 }
 
-// manual returns the commands of docs/install.md that run the image: with docker run, and with compose.
-func manual(t *testing.T) (run, up string) {
+// manual returns the commands of docs/install.md that run the image: with docker run, and with compose. again are those of docs/upgrade.md,
+// after the new image is loaded.
+func manual(t *testing.T) (run, up, again string) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/install.md")
+	for _, block := range shellBlocks(t, "../docs/install.md") {
+		switch {
+		case strings.Contains(block, "docker run"):
+			run = block
+		case strings.Contains(block, "docker compose"):
+			up = block
+		}
+	}
+	for _, block := range shellBlocks(t, "../docs/upgrade.md") {
+		if _, after, ok := strings.Cut(block, "image.tar.gz\n"); ok && strings.Contains(after, "docker compose") {
+			again = after
+		}
+	}
+	if run == "" || up == "" || again == "" {
+		t.Fatal("docs/install.md or docs/upgrade.md has no commands for containers")
+	}
+	return run, up, again
+}
+
+// shellBlocks returns the blocks of shell commands of a page.
+func shellBlocks(t *testing.T, page string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		switch {
-		case strings.Contains(block[1], "docker run"):
-			run = block[1]
-		case strings.Contains(block[1], "docker compose"):
-			up = block[1]
-		}
+		blocks = append(blocks, block[1])
 	}
-	if run == "" || up == "" {
-		t.Fatal("docs/install.md has no commands for containers")
-	}
-	return run, up
+	return blocks
 }
 
 // in returns the box for a subtest.

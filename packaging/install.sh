@@ -43,6 +43,7 @@ main() {
 	trap 'exit 130' INT HUP TERM
 	case $from in
 	http://* | https://*) download ;;
+	-*) from=./$from find_archive ;;
 	*) find_archive ;;
 	esac
 	verify
@@ -62,6 +63,10 @@ usage() {
 }
 
 remove() {
+	if ! test -e "$prefix/bin/deckhand"; then
+		echo "Deckhand is not installed in $prefix. Use --prefix to choose another folder."
+		exit 0
+	fi
 	rm -f "$prefix/bin/deckhand" "$prefix"/share/man/man1/deckhand*.1.gz "$prefix"/share/man/man5/deckhand.yaml.5.gz \
 		"$prefix/share/bash-completion/completions/deckhand" "$prefix/share/zsh/site-functions/_deckhand" "$prefix/share/fish/vendor_completions.d/deckhand.fish"
 	echo "Removed Deckhand from $prefix. Data directories were not deleted."
@@ -83,7 +88,8 @@ platform() {
 # fetch NAME: downloads a file of $from to $stage.
 fetch() {
 	if command -v curl >/dev/null; then
-		curl -fsSL --retry 3 -o "$stage/$1" "$from/$1" || fail "cannot download $from/$1"
+		# Not even a redirect may leave https.
+		curl -fsSL --proto-redir =https --retry 3 -o "$stage/$1" "$from/$1" || fail "cannot download $from/$1"
 	elif command -v wget >/dev/null; then
 		wget -q -O "$stage/$1" "$from/$1" || fail "cannot download $from/$1"
 	else
@@ -102,7 +108,7 @@ download() {
 		sums=$stage/SHA256SUMS
 	fi
 	test -r "$sums" || fail "cannot read $sums"
-	name=$(awk -v end="_${os}_$arch.tar.gz" '$2 ~ /^deckhand_[A-Za-z0-9._~+-]+$/ && substr($2, length($2) - length(end) + 1) == end { print $2 }' "$sums")
+	name=$(awk -v end="_${os}_$arch.tar.gz" '{ sub(/^\*/, "", $2) } $2 ~ /^deckhand_[A-Za-z0-9._~+-]+$/ && substr($2, length($2) - length(end) + 1) == end { print $2 }' "$sums")
 	case $name in
 	'') fail "no archive for ${os}_$arch at $from" ;;
 	*[!A-Za-z0-9._~+-]*) fail "several archives for ${os}_$arch at $from" ;;
@@ -115,6 +121,7 @@ find_archive() {
 	archive=
 	for file in "$from"/deckhand_*_"${os}_$arch".tar.gz; do
 		test -e "$file" || fail "no deckhand_*_${os}_$arch.tar.gz in $from; use --from to set the folder with the release files"
+		test -f "$file" || fail "$file is not a file"
 		test -z "$archive" || fail "several archives for ${os}_$arch in $from; keep only one"
 		archive=$file
 	done
@@ -124,10 +131,13 @@ find_archive() {
 		test -e "$sums" || fail "cannot verify $archive: no SHA256SUMS in $from"
 	fi
 	test -r "$sums" || fail "cannot read $sums"
+	# Verify and unpack the same bytes, even if the file is changed in the meantime.
+	cp "$archive" "$stage/archive" || fail "cannot read $archive"
+	archive=$stage/archive
 }
 
 verify() {
-	want=$(awk -v name="$name" '$2 == name { print $1 }' "$sums")
+	want=$(awk -v name="$name" '$2 == name || $2 == "*" name { print $1 }' "$sums")
 	test -n "$want" || fail "cannot verify $name: no checksum for it in SHA256SUMS"
 	if command -v sha256sum >/dev/null; then
 		have=$(sha256sum <"$archive")
@@ -143,7 +153,8 @@ verify() {
 install() {
 	mkdir "$stage/files"
 	tar -xzf "$archive" -C "$stage/files"
-	mkdir -p "$prefix/bin" "$prefix/share/man/man1" "$prefix/share/man/man5" "$prefix/share/bash-completion/completions" \
+	mkdir -p "$prefix/bin" && test -w "$prefix/bin" || fail "cannot write to $prefix/bin; use --prefix to choose another folder"
+	mkdir -p "$prefix/share/man/man1" "$prefix/share/man/man5" "$prefix/share/bash-completion/completions" \
 		"$prefix/share/zsh/site-functions" "$prefix/share/fish/vendor_completions.d" || fail "cannot write to $prefix; use --prefix to choose another folder"
 	# Replace the file by renaming, so that a running server is not affected.
 	new=$prefix/bin/.deckhand.new

@@ -6,3 +6,7 @@ if ! getent passwd deckhand >/dev/null; then
 	useradd --system --gid deckhand --home-dir /var/lib/deckhand --no-create-home --shell /usr/sbin/nologin \
 		--comment "Deckhand server" deckhand
 fi
+# Tell postinstall.sh to start the service. After apt remove, deb passes the old version to it as in an upgrade.
+case "${1:-1}" in
+install | 1) : >"${DPKG_ROOT:-}/run/deckhand.installed" ;;
+esac
