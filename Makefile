@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup dist dist-test package-test image-test engine-test flags
+.PHONY: help build runner web run test test-short test-changed mutants attack torture suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup dist dist-test package-test image-test engine-test flags
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -88,7 +88,9 @@ setup:
 	@scripts/need pg_ctlcluster postgresql || test "$${CI:-}" != true
 	@scripts/need pgbouncer pgbouncer || test "$${CI:-}" != true
 	@scripts/need pgrep procps || test "$${CI:-}" != true
+	@scripts/need ip iproute2 || test "$${CI:-}" != true
 	@scripts/promtool || test "$${CI:-}" != true
+	@scripts/nats-server || test "$${CI:-}" != true
 	@scripts/need chromium chromium fonts-dejavu-core || test "$${CI:-}" != true
 	@scripts/need chromium-headless-shell chromium-headless-shell || true
 
@@ -137,6 +139,12 @@ attack: setup build ## the attacks that docs/security.md names, without the race
 		export "$$host"; trap 'scripts/engine stop bin/engine' EXIT; \
 	else test "$${CI:-}" != true; fi; \
 	$(STATIC) $(BUILT) scripts/attack
+
+# A run needs root: it breaks processes, disks and networks in namespaces of its own, and nothing outside of them.
+torture: build ## kill processes, cut networks and fill disks under load by a schedule (SEED=n KILLS=1000 STORE=sqlite|postgres SERVERS=n); checks every promise
+	$(call say,torture)
+	@$(STATIC) go build -o bin/torture ./torture
+	@bin/torture -seed $(or $(SEED),0) -kills $(or $(KILLS),100) -store $(or $(STORE),sqlite) -servers $(or $(SERVERS),1) $(ARGS)
 
 mutants: ## break the core in ten places; a test must notice each
 	@$(STATIC) go run ./scripts/mutants

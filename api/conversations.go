@@ -73,6 +73,22 @@ type Conversation struct {
 	AccumulatedCost    float64   `json:"accumulated_cost" doc:"Cost so far in US dollars."`
 	// PullRequests are the pull requests in PRNumber with more details.
 	PullRequests []PullRequest `json:"pull_requests" doc:"Pull or merge requests of this conversation, oldest first. Includes requests that were already open when the agent tried to open them."`
+	Queue        *QueuePlace   `json:"queue,omitzero" doc:"Position in the queue while the agent waits for a free place; missing if it does not wait."`
+}
+
+// QueuePlace is the position of a conversation in the queue for a free place.
+type QueuePlace struct {
+	Position int    `json:"position" doc:"1 is next: among all conversations that wait for a place of the server, or among your own if the reason is user_limit."`
+	Reason   string `json:"reason" enum:"server_limit,user_limit" doc:"The limit that the conversation waits for: that of the server, or your own."`
+	Running  int    `json:"running" doc:"Running conversations that count towards the limit."`
+	Limit    int    `json:"limit" doc:"Maximum number of running conversations."`
+	Message  string `json:"message" doc:"Position and reason in a sentence."`
+}
+
+// QueueMove is a new position in the queue, on the stream of the conversation list.
+type QueueMove struct {
+	ConversationID string      `json:"conversation_id"`
+	Queue          *QueuePlace `json:"queue" doc:"null when the conversation no longer waits."`
 }
 
 // PullRequest is a pull request of a conversation.
@@ -100,4 +116,13 @@ type PatchConversation struct {
 // StartConversation is the body of POST /api/conversations/{id}/start.
 type StartConversation struct {
 	ProvidersSet Opt[[]string] `json:"providers_set,omitzero" enum:"git_provider" doc:"Ignored; accepted for legacy clients. The stored providers are used."`
+}
+
+// ImportedConversation is the response of POST /api/conversations/import.
+type ImportedConversation struct {
+	ConversationID string   `json:"conversation_id" doc:"ID of the new conversation, which belongs to you."`
+	Events         int      `json:"events" doc:"Number of imported events."`
+	SkippedEvents  int      `json:"skipped_events" doc:"Number of events that could not be read."`
+	Files          int      `json:"files" doc:"Number of files, folders and links in the workspace."`
+	SkippedLinks   []string `json:"skipped_links" doc:"Symbolic links that could not be created."`
 }

@@ -34,6 +34,7 @@ const (
 	CodeConflict             = "REQUEST$CONFLICT"
 	CodeTooLarge             = "REQUEST$TOO_LARGE"
 	CodeRateLimited          = "REQUEST$RATE_LIMITED"
+	CodeQueueFull            = "REQUEST$QUEUE_FULL"
 	CodeBadRequest           = "REQUEST$BAD"
 	CodeUnavailable          = "SERVER$UNAVAILABLE"
 	CodeInternal             = "SERVER$INTERNAL"

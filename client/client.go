@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"deckhand/api"
 )
@@ -38,6 +39,8 @@ type Error struct {
 	// Fields describes the invalid fields of a 422 response.
 	Fields    []api.FieldError
 	RequestID string
+	// RetryAfter is when a 429 response says to try again, 0 if it does not.
+	RetryAfter time.Duration
 	// Conflict has the files that kept a restore from being made, nil if there are none.
 	Conflict *api.RestoreConflict
 }
@@ -237,6 +240,9 @@ func (c *Client) save(ctx context.Context, path string, w io.Writer) error {
 // failure decodes an error response, in any of the formats that the server uses.
 func failure(res *http.Response) error {
 	e := &Error{Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id"), Message: http.StatusText(res.StatusCode)}
+	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
 	b, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	var body struct {
 		Message, Error string

@@ -16,12 +16,15 @@ import (
 	"deckhand/api"
 )
 
-// Item is an event or a delta of a stream; exactly one of the pointers is set.
+// Item is an event, a delta or a position in the queue; exactly one of the pointers is set.
 type Item struct {
-	// ID is the number of a stored event, and 0 for a delta.
+	// ID is the number of a stored event, and 0 for the others.
 	ID    int64
 	Event *api.Event
 	Delta *api.Delta
+	// Queue is the new position in the queue for a free place; its Position is 0 when the
+	// conversation no longer waits.
+	Queue *api.QueuePlace
 	// Raw is the JSON as received.
 	Raw json.RawMessage
 }
@@ -206,6 +209,9 @@ func (f frame) item() (Item, error) {
 	case "delta":
 		it.Delta = &api.Delta{}
 		target = it.Delta
+	case "queue": // null leaves it as it is
+		it.Queue = &api.QueuePlace{}
+		target = it.Queue
 	default: // a type of a newer server
 		return it, nil
 	}

@@ -19,6 +19,8 @@ type ListItem struct {
 	Snapshot []api.Conversation
 	// Conversation is new or has changed.
 	Conversation *api.Conversation
+	// Queue says where a conversation stands in the queue for a free place.
+	Queue *api.QueueMove
 	// Deleted is the ID of a deleted conversation.
 	Deleted string
 }
@@ -75,6 +77,9 @@ func (f frame) listItem() (it ListItem, known bool, err error) {
 	case "conversation":
 		it.Conversation = &api.Conversation{}
 		err = json.Unmarshal(f.data, it.Conversation)
+	case "queue":
+		it.Queue = &api.QueueMove{}
+		err = json.Unmarshal(f.data, it.Queue)
 	case "deleted":
 		err = json.Unmarshal(f.data, &body)
 		it.Deleted = body.ID

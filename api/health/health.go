@@ -16,7 +16,7 @@ type ServerHealth struct {
 	Sandboxes    SandboxesInUse `json:"sandboxes"`
 	Disks        []DiskSpace    `json:"disks"`
 	Memory       MachineMemory  `json:"memory"`
-	LastBackupAt *time.Time     `json:"last_backup_at" doc:"Modification time of the file last-backup in the data directory, which backup scripts touch; null if there is none."`
+	LastBackupAt *time.Time     `json:"last_backup_at" doc:"Time of the last backup, which deckhand backup records in the file last-backup in the data directory; null if none is recorded."`
 }
 
 // HealthPart is a part of the server, or a service that it uses.
@@ -36,9 +36,29 @@ type HealthPart struct {
 type HealthQueue struct {
 	Working  int       `json:"working" doc:"Conversations that an agent is working on."`
 	Waiting  int       `json:"waiting" doc:"Conversations that wait for an agent."`
+	Running  int       `json:"running" doc:"Conversations whose agent has a turn in progress; each has a place."`
+	Queued   int       `json:"queued" doc:"Conversations that wait for a free place."`
+	Limits   Limits    `json:"limits"`
+	Users    []UserUse `json:"users" doc:"Users with running or queued conversations, those with most queued ones first; at most 100."`
 	Requests int       `json:"requests" doc:"HTTP requests in progress, without streams."`
 	Streams  int       `json:"streams" doc:"Open event streams."`
 	Jobs     []JobLine `json:"jobs"`
+}
+
+// Limits are the limits on running and queued conversations.
+type Limits struct {
+	Running        int `json:"running"`
+	RunningPerUser int `json:"running_per_user"`
+	Queued         int `json:"queued"`
+	QueuedPerUser  int `json:"queued_per_user"`
+}
+
+// UserUse is what a user has in the queue for places.
+type UserUse struct {
+	User    string `json:"user"`
+	Running int    `json:"running"`
+	Queued  int    `json:"queued"`
+	Reason  string `json:"reason" enum:",server_limit,user_limit" doc:"The limit that the user's conversations wait for; empty if none waits."`
 }
 
 // JobLine is a durable queue.

@@ -15,8 +15,10 @@ import (
 	"deckhand/client"
 	"deckhand/internal/access"
 	"deckhand/internal/config"
+	"deckhand/internal/datadir"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/sandbox/drivers"
+	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/soak"
 )
@@ -136,7 +138,7 @@ func TestServeHelp(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, "user", "create", "ada", "--data-dir", dir)
+	must(t, "user", "create", "ada", "--init", "--data-dir", dir)
 	for _, c := range []struct {
 		args []string
 		says string
@@ -202,7 +204,7 @@ func TestPrecedence(t *testing.T) {
 		home := t.TempDir()
 		t.Setenv("XDG_DATA_HOME", home)
 		dirs := map[string]string{"flag": filepath.Join(home, "f"), "env": filepath.Join(home, "e"), "file": filepath.Join(home, "c"), "default": filepath.Join(home, "deckhand")}
-		args := []string{"user", "create", "ada"}
+		args := []string{"user", "create", "ada", "--init"}
 		if c.flag != "" {
 			args = append(args, "--data-dir", dirs["flag"])
 		}
@@ -226,7 +228,7 @@ func TestConfigFile(t *testing.T) {
 	list := func(text string) []string {
 		return []string{"user", "list", "--data-dir", dir, "--config", write(t, text)}
 	}
-	must(t, "user", "create", "ada", "--data-dir", dir)
+	must(t, "user", "create", "ada", "--init", "--data-dir", dir)
 	must(t, list("# nothing\n")...)
 	must(t, list("")...)
 	must(t, list("rate_limit: 5\nallow-host: [a.example, b.example]\nprices:\n  acme/m: {input: 0, output: 2.5}\n")...)
@@ -264,7 +266,7 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new")
 	at := func(args ...string) []string { return append(args, "--data-dir", dir) }
-	key := must(t, at("key", "create", "--user", "ada", "--name", "laptop", "--expires", "720h")...)
+	key := must(t, at("key", "create", "--init", "--user", "ada", "--name", "laptop", "--expires", "720h")...)
 	if !regexp.MustCompile(`^dh_[A-Za-z0-9_-]{43}\n$`).MatchString(key) {
 		t.Fatalf("not just the key: %q", key)
 	}
@@ -315,7 +317,7 @@ func TestCommandsThatNeedData(t *testing.T) {
 func TestLastAdmin(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, "key", "create", "--user", "root1", "--admin", "--data-dir", dir)
+	must(t, "key", "create", "--init", "--user", "root1", "--admin", "--data-dir", dir)
 	id := regexp.MustCompile(`[0-9a-f]{12}`).FindString(must(t, "key", "list", "--data-dir", dir))
 	refuses(t, []string{"key", "revoke", id, "--data-dir", dir}, "last usable admin key")
 	refuses(t, []string{"user", "disable", "root1", "--data-dir", dir}, "last usable admin key")
@@ -434,6 +436,13 @@ func TestDoctorRepairs(t *testing.T) {
 	b.follow(id, 0, agentIs("awaiting_user_input"))
 	b.stop()
 	d, err := openData(t.Context(), config.DataFlags{DataDir: b.dir}, access.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyring, err := secret.OpenKeyring(t.Context(), b.dir, "", d.db)
+	if err == nil {
+		err = datadir.UseChain(t.Context(), d.db, keyring)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,5 +56,5 @@ func values(args []string) (v reload.Values, err error) {
 	if err := errors.Join(config.CheckNegative(k), c.Serve.check()); err != nil {
 		return v, err
 	}
-	return reload.Values{Settings: config.Effective(k, file), LogLevel: c.Serve.LogLevel, TLS: c.Serve.TLSFlags, Models: file.Models()}, nil
+	return reload.Values{Settings: config.Effective(k, file), LogLevel: c.Serve.LogLevel, TLS: c.Serve.TLSFlags, Models: file.Models(), Limits: c.Serve.Limits(c.Serve.perUser())}, nil
 }

@@ -59,22 +59,46 @@ func TestConfigCheck(t *testing.T) {
 		t.Errorf("printed %s", got)
 	}
 	for text, says := range map[string]string{
-		"adr: 127.0.0.1:1\n":            "unknown keys in the config file: adr",
-		"addr: 0.0.0.0:80\n":            "--behind-proxy",
-		"log-level: loud\n":             "--log-level",
-		"tls-cert: a\ntls-key: b\n":     "--tls-cert and --tls-key: open a",
-		"prices:\n  a/b: {input: 1}\n":  "prices in",
-		"a: [\n":                        "is not valid YAML",
-		"addr: 127.0.0.1:99999\n":       "--addr",
-		"smtp-url: mailhost\n":          "--smtp-url",
-		"database-url: oracle:x\n":      "--database-url",
-		"oidc-issuer: id.example.org\n": "--oidc-issuer: the issuer must be",
+		"adr: 127.0.0.1:1\n":                    "unknown keys in the config file: adr",
+		"addr: 0.0.0.0:80\n":                    "--behind-proxy",
+		"log-level: loud\n":                     "--log-level",
+		"tls-cert: a\ntls-key: b\n":             "--tls-cert and --tls-key: open a",
+		"prices:\n  a/b: {input: 1}\n":          "prices in",
+		"a: [\n":                                "is not valid YAML",
+		"addr: 127.0.0.1:99999\n":               "--addr",
+		"smtp-url: mailhost\n":                  "--smtp-url",
+		"database-url: oracle:x\n":              "--database-url",
+		"oidc-issuer: id.example.org\n":         "--oidc-issuer: the issuer must be",
+		"otlp-endpoint: foo\n":                  "--otlp-endpoint",
+		"allow-private: [foo]\n":                "--allow-private",
+		"egress-private: foo\n":                 "--egress-private",
+		"egress-allow: [a.example]\n":           "--egress-allow needs",
+		"user-budget: .nan\n":                   "--user-budget",
+		"sandbox-cpus: 0\n":                     "--sandbox-cpus",
+		"sandbox-memory: 1M\n":                  "--sandbox-memory",
+		"oidc-name: x\n":                        "need --oidc-issuer",
+		"oidc-issuer: https://id.example.org\n": "the client ID is missing",
+		"oidc-issuer: https://id.example.org\noidc-client-id: d\noidc-client-secret-file: /nonexistent\n": "--oidc-client-secret-file",
+		"oidc-issuer: https://id.example.org\noidc-client-id: d\noidc-allowed-domains: ['*']\n":           "e-mail domain",
+		"sandbox: docker\ndocker-host: foo\n":                                                             "--docker-host foo",
+		"docker-host: foo\n":                                                                              "--docker-host foo",
+		"sandbox: docker\ndocker-host: ['unix:///run/a.sock', 'unix:///run/a.sock']\n":                    "is set twice",
+		"database-url: postgres://u:hunter2@h/d\n  bad: [x\n":                                             "is not valid YAML: line ",
+		"help: true\n": "unknown keys",
 	} {
 		code, _, stderr := command(t, "config", "check", "--config", writeConfig(t, filepath.Join(dir, "bad.yaml"), text))
 		if code == 0 || !strings.Contains(stderr, says) {
 			t.Errorf("%q: exit code %d, says %s", text, code, stderr)
 		}
+		if strings.Contains(stderr, "hunter2") {
+			t.Errorf("%q: says %s", text, stderr)
+		}
 	}
+}
+
+func TestConfigCheckMasterKey(t *testing.T) {
+	t.Setenv("DECKHAND_MASTER_KEY", "foo")
+	refuses(t, []string{"config", "check"}, "DECKHAND_MASTER_KEY")
 }
 
 // A running server applies the changes that need no restart, lists the others, and changes nothing if the file is invalid.
@@ -112,5 +136,29 @@ func TestConfigReload(t *testing.T) {
 	until(t, "the server reloads", func() bool { return strings.Contains(b.logs.String(), "Reloaded: log-level, models.") })
 	if _, err := b.client.Settings(t.Context()); err != nil && !strings.Contains(err.Error(), "404") {
 		t.Errorf("the server does not respond after SIGHUP: %v", err)
+	}
+}
+
+// A key is not created in a database that no server uses: the wrong data directory must not look like an empty server.
+func TestKeyCreateNeedsData(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "missing")
+	for _, args := range [][]string{{"key", "create", "--user", "admin", "--admin"}, {"user", "create", "ada"}} {
+		refuses(t, append(args, "--data-dir", dir), "no data directory at "+dir)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the data directory was created")
+	}
+	if got := must(t, "key", "create", "--user", "admin", "--admin", "--init", "--data-dir", dir); !strings.HasPrefix(got, "dh_") {
+		t.Errorf("printed %s", got)
+	}
+}
+
+// Before the first start, doctor connects to the database server that would be used.
+func TestDoctorBeforeTheFirstStart(t *testing.T) {
+	t.Parallel()
+	code, out, _ := command(t, "doctor", "--data-dir", filepath.Join(t.TempDir(), "missing"), "--database-url", "postgres://u:hunter2@127.0.0.1:1/d", "--sandbox", "host")
+	if code == 0 || !strings.Contains(out, "FAIL  database opens") || strings.Contains(out, "hunter2") {
+		t.Errorf("exit code %d, printed %s", code, out)
 	}
 }

@@ -8,12 +8,16 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/backup"
 	"deckhand/internal/cli/admin"
+	"deckhand/internal/cli/backups"
+	"deckhand/internal/cli/doctor"
 	"deckhand/internal/cli/folder"
 	"deckhand/internal/cli/importer"
 	"deckhand/internal/config"
 	"deckhand/internal/conversation"
 	"deckhand/internal/conversation/query"
+	checks "deckhand/internal/doctor"
 	"deckhand/internal/live"
 	"deckhand/internal/store"
 	"deckhand/internal/store/open"
@@ -38,11 +42,12 @@ func openExisting(ctx context.Context, c config.DataFlags, o access.Options) (*d
 		return nil, err
 	}
 	const advice = "start a server with deckhand serve, or use another --data-dir"
+	hint := config.Packaged.Hint(c.DataDir)
 	if _, err := os.Stat(c.DataDir); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("no data directory at %s: %s", c.DataDir, advice)
+		return nil, fmt.Errorf("no data directory at %s: %s%s", c.DataDir, advice, hint)
 	}
 	if where.Missing() {
-		return nil, fmt.Errorf("no database at %s: %s", where, advice)
+		return nil, fmt.Errorf("no database at %s: %s%s", where, advice, hint)
 	}
 	return openData(ctx, c, o)
 }
@@ -86,6 +91,34 @@ var importTo = &importer.Opener{Open: func(ctx context.Context, c config.DataFla
 	}
 	return &importer.Data{Store: d.db, Gate: d.gate}, nil
 }}
+
+// copies opens databases for backups, and examined for the doctor.
+var (
+	copies   = &backups.Deps{Version: version, Database: func(d config.Database) backup.Database { return open.Copied{Database: d} }, Verify: examined.VerifyAll}
+	examined = &doctor.Opener{Open: everything(openData), Existing: everything(openExisting), Ping: open.Ping}
+)
+
+func everything(open func(context.Context, config.DataFlags, access.Options) (*data, error)) func(context.Context, config.DataFlags) (checks.Everything, error) {
+	return func(ctx context.Context, c config.DataFlags) (checks.Everything, error) {
+		d, err := open(ctx, c, access.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return withOwners{d.db}, nil
+	}
+}
+
+// withOwners is a database with the names of its users.
+type withOwners struct{ store.Backend }
+
+// Owners implements checks.Everything.
+func (o withOwners) Owners(ctx context.Context) (names []string, err error) {
+	users, err := o.Users(ctx)
+	for _, u := range users {
+		names = append(names, u.Name)
+	}
+	return names, err
+}
 
 // folders reads the sessions of folders.
 var folders = &folder.Reader{Stored: func(ctx context.Context, dir string) ([]api.Conversation, error) {

@@ -16,14 +16,18 @@ import (
 	"deckhand/internal/capacity"
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/admin"
+	"deckhand/internal/cli/backups"
 	"deckhand/internal/cli/completion"
 	"deckhand/internal/cli/dockerproxy"
+	"deckhand/internal/cli/doctor"
 	"deckhand/internal/cli/importer"
+	"deckhand/internal/cli/migrate"
 	"deckhand/internal/cli/reference"
 	"deckhand/internal/config"
 	"deckhand/internal/config/reload"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/sandbox/drivers"
+	"deckhand/internal/store/open"
 )
 
 // version is set by the build.
@@ -41,15 +45,19 @@ type commands struct {
 	Attach     cli.Attach          `cmd:"" group:"client" help:"Follow a conversation on a running server and send messages to it."`
 	Logs       cli.Logs            `cmd:"" group:"client" help:"Print the events of a conversation on a running server."`
 	Open       cli.Open            `cmd:"" group:"client" help:"Open a conversation in the browser."`
+	Export     importer.Export     `cmd:"" group:"client" help:"Export a conversation on a running server, with its workspace, to one file."`
 	Serve      serveCmd            `cmd:"" group:"server" help:"Run the server."`
 	Key        admin.Key           `cmd:"" group:"server" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
 	User       admin.User          `cmd:"" group:"server" help:"Create, list, disable and enable users. The server may be running."`
 	Cfg        configCmd           `cmd:"" name:"config" group:"server" help:"Check, show or reload the server's configuration."`
 	LogLevel   reload.LevelCommand `cmd:"" name:"log-level" group:"server" help:"Show or set the log level of the running server, until it is restarted or reloads its configuration."`
-	Import     importer.Command    `cmd:"" group:"server" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
+	Import     importer.Command    `cmd:"" group:"server" help:"Import a conversation from a file, or settings, secrets and conversations from a legacy server's data folder."`
+	Migrate    migrate.Command     `cmd:"" group:"server" help:"Move an installation to another database, SQLite or PostgreSQL, and verify the copy. The server must be stopped."`
+	Backup     backups.Command     `cmd:"" group:"server" help:"Back up the data of a server, which may be running; list and verify backups."`
+	Restore    backups.Restore     `cmd:"" group:"server" help:"Restore a backup into an empty data directory."`
 	Health     admin.Health        `cmd:"" group:"server" help:"Check that the server on this data directory is ready."`
 	Proxy      dockerproxy.Command `cmd:"" name:"docker-proxy" group:"server" help:"Run a proxy that restricts access to a container engine to what sandboxes need."`
-	Doctor     doctorCmd           `cmd:"" group:"other" help:"Check this machine's setup, or verify a conversation's log."`
+	Doctor     doctor.Command      `cmd:"" group:"other" help:"Check this machine's setup and verify all stored data, or one conversation's log."`
 	Bench      capacity.Command    `cmd:"" group:"other" help:"Measure how many agents this machine can carry. Takes about a minute."`
 	Replay     replayCmd           `cmd:"" group:"other" help:"Replay a recorded trajectory in a new sandbox. Needs no server."`
 	OpenAPI    openapiCmd          `cmd:"" group:"other" name:"openapi" help:"Print the OpenAPI 3.1 document."`
@@ -74,7 +82,7 @@ func newParser(c *commands, file *config.Resolver, stdout, stderr io.Writer, mor
 		kong.Writers(stdout, stderr), kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
 		kong.Resolvers(file),
-		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, file, opener, importTo, cli.Sessions(folders.List)),
+		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, file, opener, importTo, copies, examined, &migrate.Opener{Open: open.Move}, cli.Sessions(folders.List)),
 	)...)
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"deckhand/api"
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/sandbox/docker/dockertest"
 	"deckhand/internal/sandbox/sandboxtest"
@@ -244,6 +245,9 @@ func runSteps(t *testing.T, page string, steps []step) {
 		id := b.create("$ git init -q . && echo ahoy > log.txt")
 		b.follow(id, 0, agentIs("awaiting_user_input"))
 		cmd.Env = append(cmd.Env, "ID="+id)
+	}
+	if _, err := b.client.StoreSettings(t.Context(), api.SettingsInput{ApprovalMode: api.Some("risky")}); err != nil { // as the web page does
+		t.Fatal(err)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -78,7 +78,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("docs/metrics.md has %s, which is not exported", name)
 		}
 	}
-	for _, file := range []string{"alerts.yml", "alerts_test.yml", "dashboard.json"} {
+	for _, file := range []string{"alerts.yml", "alerts_test.yml", "alerts_backup_test.yml", "dashboard.json"} {
 		b, err := os.ReadFile(filepath.Join("../../packaging/monitoring", file))
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestMetrics(t *testing.T) {
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	promtool(t, "", "check", "rules", "alerts.yml")
-	promtool(t, "", "test", "rules", "alerts_test.yml")
+	promtool(t, "", "test", "rules", "alerts_test.yml", "alerts_backup_test.yml")
 }
 
 // promtool runs the program of this name in the folder with the rules.

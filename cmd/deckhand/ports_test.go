@@ -139,8 +139,8 @@ func TestPortsDomainIsChecked(t *testing.T) {
 		"ports.example.org:http": "host name", "ports.example.org:99999": "host name", strings.Repeat("a.", 100) + "org": "host name",
 		"deckhand.example.org": "must differ", "Deckhand.example.org:444": "must differ",
 	} {
-		c := serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:0", PublicURL: "https://deckhand.example.org"}, PortsDomain: name}
-		if err := c.check(); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), "--ports-domain") || !strings.Contains(err.Error(), says)) {
+		c := config.ListenFlags{Addr: "127.0.0.1:0", PublicURL: "https://deckhand.example.org"}
+		if err := c.CheckPortsDomain(name); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), "--ports-domain") || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v, want %q", name, err, says)
 		}
 	}

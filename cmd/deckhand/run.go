@@ -27,7 +27,8 @@ type localFlags struct {
 	LogLevel         string `name:"log-level" group:"data" env:"DECKHAND_LOG_LEVEL" default:"error" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error."`
 	profileFlags     `group:"model"`
 	sandboxFlags     `group:"sandbox"`
-	askRisky         bool // ask before risky calls, unless flags or stored settings say something else
+	askRisky         bool   // ask before risky calls, unless flags or stored settings say something else
+	origin           string // the model, and where the choice comes from
 }
 
 // talkFlags are the flags of commands that run a conversation for a script or a person.
@@ -79,7 +80,7 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if err := repo.Check(c.Continue); err != nil {
 		return err
 	}
-	if _, err := drivers.ForFolder(c.Sandbox); err != nil {
+	if _, err := drivers.ForFolder(c.Chosen()); err != nil {
 		return cli.Usagef("%s", err)
 	}
 	options := cli.TalkOptions{JSON: c.JSON, Silent: c.Silent, Timeout: c.Timeout, Continue: c.Continue}
@@ -106,7 +107,7 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 
 // workIn makes a folder the workspace.
 func (f *localFlags) workIn(dir string) error {
-	driver, err := drivers.ForFolder(f.Sandbox)
+	driver, err := drivers.ForFolder(f.Chosen())
 	if err != nil {
 		return cli.Usagef("%s", err)
 	}
@@ -136,7 +137,7 @@ func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, crea
 			return join.Task{Client: c, Request: create.Request, Flags: f.SettingsFlags, BaseURL: base, Options: options}.Run(ctx, o)
 		}
 		if at.last = options.Continue; at.last {
-			f.choice(at.dir).Recall()
+			f.Last = f.choice(at.dir).Recall()
 		}
 	}
 	local, err := f.start(ctx, all, o.Stderr, at)
@@ -156,6 +157,9 @@ func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, crea
 	}()
 	if interrupted {
 		return cli.Exit(cli.ExitInterrupted)
+	}
+	if f.origin != "" && !options.JSON {
+		fmt.Fprintln(o.Stderr, "·", f.origin)
 	}
 	return cli.Talk(ctx, local.forTerminal(), setup.Advised(options, &f.SettingsFlags), o, create)
 }

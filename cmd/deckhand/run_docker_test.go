@@ -83,11 +83,16 @@ func inFolder(t *testing.T, dir string) (ids []string) {
 func removeSandboxes(t *testing.T, ids []string) {
 	engine, ctx := dockertest.Client(t), context.Background()
 	for _, id := range ids {
-		for _, name := range []string{"deckhand-" + id, "deckhand-helper-" + id} {
-			_, _ = engine.ContainerRemove(ctx, name, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		}
-		for _, name := range []string{"deckhand-ws-" + id, "deckhand-checkpoints-" + id} {
-			_, _ = engine.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+		for _, label := range []string{"deckhand.id", "deckhand.helper", "deckhand.checkpoints"} {
+			of := make(client.Filters).Add("label", label+"="+id)
+			containers, _ := engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: of})
+			for _, c := range containers.Items {
+				_, _ = engine.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+			}
+			volumes, _ := engine.VolumeList(ctx, client.VolumeListOptions{Filters: of})
+			for _, v := range volumes.Items {
+				_, _ = engine.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{})
+			}
 		}
 	}
 }

@@ -130,7 +130,7 @@ func (f *localFlags) start(ctx context.Context, all *commands, w io.Writer, at h
 	if a.unlock, err = datadir.Lock(a.dir); err != nil {
 		return nil, err
 	}
-	keyring, err := secret.OpenKeyring(ctx, a.dir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
+	keyring, err := secret.OpenKeyring(ctx, a.dir, config.MasterKey(), d.db)
 	if err != nil {
 		return nil, err
 	}
@@ -201,8 +201,12 @@ func (f *localFlags) settings(ctx context.Context, cat *catalogue.Catalogue, red
 		return chosen, nil
 	}
 	if r := known.Rules().Check(&chosen, conversation.Use{Key: true, Price: true}); r != nil {
-		return chosen, cli.RefusedModel(r, now.Model, f.User, config.KeyVariable(now.Model))
+		if model == nil && f.Model == "" {
+			now.Model = "" // a default that the user has not chosen
+		}
+		return chosen, setup.RefusedModel(r, now.Model, f.User, config.KeyVariable(now.Model))
 	}
+	f.origin = f.Origin(now.Model)
 	return chosen, nil
 }
 
@@ -220,7 +224,7 @@ func (f *localFlags) stored(ctx context.Context, redactor *secret.Redactor) (set
 		return settings.Settings{}, err
 	}
 	defer d.db.Close()
-	keyring, err := secret.OpenKeyring(ctx, f.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
+	keyring, err := secret.OpenKeyring(ctx, f.DataDir, config.MasterKey(), d.db)
 	if err != nil {
 		return settings.Settings{}, err
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"deckhand/internal/access"
+	"deckhand/internal/admission"
+	"deckhand/internal/agent/idle"
 	"deckhand/internal/cli"
 	"deckhand/internal/config"
 	"deckhand/internal/config/reload"
@@ -22,7 +24,7 @@ import (
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/machine"
 	"deckhand/internal/notify/mail"
-	"deckhand/internal/oidc"
+	"deckhand/internal/replica"
 	"deckhand/internal/sandbox/boxflags"
 	"deckhand/internal/secret"
 	"deckhand/internal/store"
@@ -31,6 +33,9 @@ import (
 
 // sandboxFlags configure the sandboxes.
 type sandboxFlags = boxflags.Flags
+
+// replicaFlags make a server one of several on the same database.
+type replicaFlags = replica.Flags
 
 // serveCmd is deckhand serve.
 type serveCmd struct {
@@ -41,6 +46,10 @@ type serveCmd struct {
 	profileFlags `group:"model"`
 	signOnFlags  `group:"signon"`
 	shareFlags   `group:"limits"`
+	replicaFlags `group:"replicas"`
+
+	admission.LimitFlags `group:"limits"`
+
 	mail.Flags   `group:"mail"`
 	LegacyUI     string        `name:"legacy-ui" group:"web" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy web front end at /, from its build folder with index.html. Default: Deckhand's web page."`
 	LegacyAllow  []string      `name:"legacy-ui-allow" group:"web" env:"DECKHAND_LEGACY_UI_ALLOW" placeholder:"HOST,…" help:"Hosts from which the legacy front end may load scripts, styles and fonts, such as cdn.jsdelivr.net for its diff editor. Default: only this server."`
@@ -64,7 +73,7 @@ const shutdownTime = 20 * time.Second
 // Run serves until ctx ends, then finishes requests in progress.
 func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output) error {
 	if err := c.check(); err != nil {
-		return err
+		return cli.Usagef("%w", err)
 	}
 	machine.CollectRarely()
 	models := catalogue.New(file.Models())
@@ -80,6 +89,7 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 		return err
 	}
 	defer unlock()
+	datadir.WarnIfOpen(c.DataDir, logger)
 	d, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -88,7 +98,7 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	if d.db.ReadOnly() {
 		logger.Warn("the database is read-only: conversations can be read but not changed")
 	}
-	keyring, err := secret.OpenKeyring(ctx, c.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
+	keyring, err := secret.OpenKeyring(ctx, c.DataDir, config.MasterKey(), d.db)
 	if err != nil {
 		return err
 	}
@@ -103,7 +113,7 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Addr, err)
 	}
-	s.reloader = &reload.Reloader{Read: func() (reload.Values, error) { return values(file.Args) }, Level: c.level, Catalogue: models, Log: logger}
+	s.reloader = &reload.Reloader{Read: func() (reload.Values, error) { return values(file.Args) }, Level: c.level, Catalogue: models, Log: logger, Limits: s.admission.SetLimits}
 	if err := s.reloader.Begin(); err != nil {
 		return err
 	}
@@ -112,12 +122,21 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 		listener.Close()
 		return err
 	}
+	if err := machine.NotifyReady(); err != nil {
+		logger.Warn(err.Error())
+	}
 	return s.run(ctx, c, listener)
 }
 
 // check returns an error if the server cannot start with the flags, before anything is written to disk.
 func (c *serveCmd) check() error {
-	if err := errors.Join(c.CheckTLS(), c.CheckListen(c.TLSCert != ""), c.CheckDatabase(), c.CheckMail(), oidc.CheckIssuer(c.OIDCIssuer)); err != nil {
+	if err := errors.Join(c.CheckTLS(), c.CheckListen(c.TLSCert != ""), c.CheckLimits(), c.CheckDatabase(), c.CheckMail(), c.CheckReplicas(c.Database), c.CheckSignOn(), c.CheckSandboxes(), telemetry.CheckEndpoint(c.OTLPEndpoint), secret.CheckMaster(config.MasterKey())); err != nil {
+		return err
+	}
+	if _, err := c.Reach(); err != nil {
+		return err
+	}
+	if _, err := c.userLimit(); err != nil {
 		return err
 	}
 	if _, err := httpapi.PublicPath(c.PublicURL); c.PublicURL != "" && err != nil {
@@ -149,7 +168,7 @@ func (c *serveCmd) limits() access.Options {
 }
 
 func (c *serveCmd) open(ctx context.Context) (*data, error) {
-	return openDataWith(ctx, c.DataFlags, c.limits(), store.Options{Reserve: reserveSize})
+	return openDataWith(ctx, c.DataFlags, c.limits(), store.Options{Reserve: reserveSize, Together: c.Several()})
 }
 
 // signCookies gives the gate a persistent key, so that browsers stay logged in after a
@@ -181,6 +200,8 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	background := &tasks{}
 	background.start(func() error { return s.loop.Run(ctx) }, stop)
 	background.start(func() error { return s.keeper.Run(ctx) }, stop)
+	background.start(func() error { return s.replica.Run(ctx, s.api, s.api.HasPort) }, stop)
+	background.start(func() error { idle.Close(ctx, s.sessions, s.data.db, c.IdleClose, s.logger); return nil }, stop)
 	background.start(func() error { return s.data.gate.Watch(ctx, s.logger) }, stop)
 	if !s.data.db.ReadOnly() {
 		background.start(func() error { return idempotency.Expire(ctx, s.data.db, s.logger) }, stop)
@@ -213,6 +234,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	err := web.Shutdown(grace)
 	background.wait()
 	s.closeProfiles()
+	s.replica.Close()
 	s.keeper.Close() // sandboxes keep running for the next server
 	if s.onStopped != nil {
 		err = errors.Join(err, s.onStopped(grace))

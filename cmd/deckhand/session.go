@@ -46,6 +46,11 @@ func (c *sessionCmd) Run(ctx context.Context, all *commands, o *cli.Output) erro
 	}
 	c.askRisky = true
 	e := &embeddedServer{flags: &c.localFlags, all: all, home: folder.Of(c.DataDir, dir)}
+	if c.Continue || c.Resume {
+		if err := folders.Check(ctx, c.DataDir, e.home, c.ID); err != nil {
+			return err
+		}
+	}
 	if err := e.home.Create(); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (s *server) wireTriggers(c *httpapi.Config, member queue.Member) {
 	s.sessions.Observe(s.triggers)
 	c.Hooks.Arrivals = trigger.NewReceiver(store, s.keyring, s.triggers.Wake, s.logger)
 	c.Hooks.Integrations = &trigger.Integrations{Store: store, Seal: s.keyring, Redact: s.redactor.Add, Whoami: s.whoami, Base: func() string { return s.public }}
-	s.attempts = attempts.New(attempts.Config{Conversations: s.conversations, Store: s.data.db.Queue(attempts.Queue), Member: member, Workspaces: s.keeper, Logger: s.logger})
+	s.attempts = attempts.New(attempts.Config{Conversations: s.conversations, Store: s.data.db.Queue(s.replica.Queue(attempts.Queue)), Member: member, Workspaces: s.keeper, Logger: s.logger})
 	s.sessions.Observe(s.attempts)
 	s.conversations.Attempts, c.Conversations.Attempts = s.attempts, s.attempts
 }

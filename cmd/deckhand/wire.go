@@ -9,10 +9,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"deckhand/internal/activity"
+	"deckhand/internal/admission"
 	"deckhand/internal/agent"
 	"deckhand/internal/cluster"
 	"deckhand/internal/config/reload"
@@ -20,6 +20,7 @@ import (
 	"deckhand/internal/conversation/attempts"
 	slashcommand "deckhand/internal/conversation/command"
 	"deckhand/internal/conversation/disabled"
+	"deckhand/internal/conversation/portable"
 	"deckhand/internal/conversation/review"
 	"deckhand/internal/datadir"
 	"deckhand/internal/gitaccess"
@@ -37,6 +38,7 @@ import (
 	"deckhand/internal/outbound"
 	"deckhand/internal/profile"
 	"deckhand/internal/queue"
+	"deckhand/internal/replica"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/sandbox/egress"
@@ -64,6 +66,7 @@ type server struct {
 	git      activity.Hosts
 	tracer   *telemetry.Tracer
 	keeper   *workspace.Keeper
+	replica  *replica.Parts
 	egress   *egress.Proxy
 	// workspaces are the keeper's workspaces with the environment of the current
 	// settings.
@@ -81,14 +84,15 @@ type server struct {
 	// conversations are the use cases that all entry points call.
 	conversations *conversation.Service
 
-	hub      *live.Hub
-	webhooks *notify.Dispatcher
-	reloader *reload.Reloader
-	triggers *trigger.Worker
-	attempts *attempts.Service
-	logger   *slog.Logger
-	redactor *secret.Redactor
-	masks    *profile.Masks
+	hub       *live.Hub
+	admission *admission.Gate
+	webhooks  *notify.Dispatcher
+	reloader  *reload.Reloader
+	triggers  *trigger.Worker
+	attempts  *attempts.Service
+	logger    *slog.Logger
+	redactor  *secret.Redactor
+	masks     *profile.Masks
 	// onStopped is called before the sandbox driver is closed; nil for nothing.
 	onStopped func(context.Context) error
 }
@@ -96,7 +100,10 @@ type server struct {
 // wire connects the parts, in the order of a request.
 func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data, keyring *secret.Keyring, redactor *secret.Redactor, logger *slog.Logger) (*server, error) {
 	s := &server{data: d, keyring: keyring, logger: logger, redactor: redactor, metrics: telemetry.NewMetrics(version)}
-	signOn, err := c.signOn(ctx, d, keyring, redactor)
+	if err := datadir.UseChain(ctx, d.db, keyring); err != nil {
+		return nil, err
+	}
+	signOn, err := signOn(ctx, c.signOnFlags, d, keyring, redactor)
 	if err != nil {
 		return nil, err
 	}
@@ -124,34 +131,38 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 	}
 	sessions := session.New(s.activity.Log(d.db), session.WithUserLimit(limit))
 	userSettings := settings.New(d.db, keyring, redactor)
-	userSettings.SingleProcess = true // we lock the data dir, and commands that change settings notify us
+	joined, err := replica.Open(ctx, replica.Config{Flags: c.replicaFlags, DataDir: c.DataDir, DB: d.db, Keyring: keyring, Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	userSettings.SingleProcess, d.gate.Shared = joined.Alone(), joined.Shared() // alone, commands that change settings notify us
 	s.masks = &profile.Masks{Settings: userSettings, Index: d.db}
 	hub := live.New(d.db, s.masks.Frame, s.masks.Native)
 	sessions.Written(hub.Written)
-	s.sessions, s.settings, s.hub = sessions, userSettings, hub
-	driver, policy, err := s.wireSandboxes(ctx, c, sessions, userSettings, gitClient)
+	s.sessions, s.settings, s.hub, s.admission = sessions, userSettings, hub, admission.New(c.Limits(c.perUser()))
+	s.replica = joined.Join(sessions, d.db, d.db, hub, func() int { return s.loop.Working() + s.loop.Waiting() })
+	s.admission.OnMove(hub.SetPlace)
+	driver, policy, err := s.wireSandboxes(ctx, c, sessions, userSettings, gitClient, reach)
 	if err != nil {
 		return nil, err
 	}
 	patient := outbound.NewClient(reach, 0)
 	s.forges = &gitaccess.Forges{Settings: userSettings, Sessions: sessions, Client: s.git.Client(patient), Public: func() string { return s.public }}
 	s.profiles = profile.New(c.profile(s, c.DataDir, patient, models, driver, c.Titles == "model"))
-	// The data dir is locked, so this process is the only member. Any other holder of a claim is dead.
-	members := cluster.NewMemory(0, nil)
-	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Leases: members, Wakes: members, Deltas: s.activity.Deltas(hub), Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.api.Pending() > busyRequests },
+	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Member: joined.Member, Leases: joined, Wakes: joined, MayTake: s.replica.MayTake, Deltas: s.activity.Deltas(s.replica.Deltas), Logger: logger, Admission: s.admission, Busy: func() bool { return s.api.Pending() > busyRequests },
 		Workspaces: s.workspaces, Profile: s.profiles.Profile, Recall: s.profiles.Recall, Picture: s.profiles.Picture, Script: profile.Script, Shell: bash.Tool{}, Worked: s.worked,
 		Delegate: func(ctx context.Context, d conversation.Delegate) error { return s.conversations.Delegate(ctx, d) },
 		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})
 	sessions.Observe(hub)
 	sessions.Watch(s.loop)
 	sessions.Watch(s.keeper)
-	member, announcer := queue.Member{Name: s.loop.Member, Live: members.Live}, cluster.Announcer{Wakes: members, Member: s.loop.Member}
+	member, announcer := queue.Member{Name: s.loop.Member, Live: joined.Live, Shared: !joined.Alone()}, cluster.Announcer{Wakes: joined, Member: s.loop.Member}
 	sessions.Observe(announcer)
 	sessions.Watch(announcer)
 
 	s.conversations = conversation.New(conversation.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Seal: keyring, NewID: d.db.NewID, Models: s.profiles.Rules(), UserLimit: limit, SandboxImages: driver.Images,
-		Conflicts: d.gate, Workspaces: s.keeper, Feedback: d.db.Feedback(), Redact: redactor.Add,
+		Conflicts: d.gate, Workspaces: s.keeper, Feedback: d.db.Feedback(), Redact: redactor.Add, Admission: s.admission,
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {
 			return gitprovider.Verify(ctx, gitClient, gitaccess.Tokens(st), provider, repository, branch)
 		},
@@ -167,11 +178,12 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 		Account: account.Config{Models: s.profiles.Connector.Catalogue.Names, Providers: &s.profiles.Models, TestModel: s.profiles.Test, TestMCP: s.profiles.TestServers, Usage: account.Usage{Ledger: d.db, Limit: limit}, Redact: redactor.Add},
 		Hooks:   told, Legacy: legacy.Config{Feedback: d.db.Feedback(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow},
 		Access: rest.Admission{Gate: d.gate, Unlimited: c.RateLimit == 0, Hosts: c.Hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL},
-		Page:   page.Config{Built: web.Files(), SignOn: signOn}, Retries: &rest.Retries{Store: d.db, Seal: keyring}, Bodies: c.bodies(), Logger: logger,
+		Page:   page.Config{Built: web.Files(), SignOn: signOn}, Retries: &rest.Retries{Store: d.db, Seal: keyring, Lock: joined.Lock()}, Bodies: c.bodies(), Logger: logger,
 		Telemetry: httpapi.Telemetry{Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) }},
-		Server:    httpapi.Server{Version: version, DataDir: c.DataDir, Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) }},
+		Server:    httpapi.Server{Version: version, DataDir: c.DataDir, Ready: health.Ready(d.db, c.DataDir, logger)},
 	}
 	config.Files.Workspaces, config.Files.Egress, config.Files.ServerPolicy = s.keeper, s.egress, policy
+	config.Conversations.Portable = &portable.Service{Conversations: s.conversations, Queries: config.Conversations.Reader(""), Workspaces: s.keeper}
 	s.wireForges(&config, gitClient)
 	if c.MetricsAddr == "" {
 		config.Telemetry.Metrics = s.metrics.Handler()
@@ -184,23 +196,21 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 		return nil, err
 	}
 	config.Server.Board, config.Server.Level = s.board(c, config), c.level
+	config.Server.Peers, config.Legacy.Sockets.Engine.Tag = joined.Router(), joined.Machine()
 	s.api = httpapi.New(config)
+	s.replica.Tell(s.keeper, s.api.Lists(), hub, s.triggers, s.attempts)
 	return s, nil
 }
 
 // wireSandboxes creates the sandbox driver, the keeper of workspaces and the egress
 // proxy.
-func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *session.Sessions, userSettings *settings.Service, client *http.Client) (drivers.Driver, egress.Policy, error) {
-	policy, err := c.Policy()
+func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *session.Sessions, userSettings *settings.Service, client *http.Client, reach outbound.Policy) (drivers.Driver, egress.Policy, error) {
+	policy, private, err := c.Policy()
 	if err == nil {
-		err = c.Check()
+		err = c.CheckSandboxes()
 	}
 	if err != nil {
 		return drivers.Driver{}, policy, err
-	}
-	private, err := outbound.ParseAllow(c.EgressPrivate)
-	if err != nil {
-		return drivers.Driver{}, policy, errors.New(strings.Replace(err.Error(), "--allow-private", "--egress-private", 1))
 	}
 	instance, err := datadir.Instance(ctx, s.data.db)
 	if err != nil {
@@ -214,19 +224,24 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 		return drivers.Driver{}, policy, errors.Join(err, s.egress.Close())
 	}
 	c.Together = c.together()
-	d, err := drivers.Choose(ctx, c.Driver(c.DataDir, instance, s.out, s.logger))
+	choice := c.Driver(c.DataDir, instance, s.out, s.logger)
+	choice.Options.Reach = reach.CheckPeer
+	d, err := drivers.Choose(ctx, choice)
 	if err != nil {
 		return d, policy, errors.Join(err, s.egress.Close())
 	}
 	s.driver = d
 	s.logger.Info("sandbox", "driver", d.Name, "egress", policy.Mode)
+	if c.Folder == "" && !s.data.db.ReadOnly() {
+		datadir.WarnIfOtherDriver(c.DataDir, d.Name, s.logger)
+	}
 	sealing, err := datadir.SandboxKeys(ctx, s.data.db, s.keyring)
 	if err != nil {
 		return d, policy, errors.Join(err, s.egress.Close(), d.Close())
 	}
 	spec := profile.Sandboxes(profile.SandboxConfig{Settings: userSettings, Limits: c.PerSandbox(), Folder: c.Folder, Path: d.Path(os.Getenv("PATH")), Gate: d.Confined, Seal: sealing})
 	trust := &gitaccess.Trust{Sessions: sessions, Settings: userSettings, Client: client, Logger: s.logger}
-	s.keeper = workspace.New(workspace.Config{Driver: d.Driver, Name: d.Name, Sessions: sessions, Index: s.data.db, Spec: trust.Spec(spec), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(d.Driver), Suspension: workspace.Suspension{After: c.SuspendAfter, MaxLive: workspace.DefaultLive(c.MaxLiveSandboxes)},
+	s.keeper = workspace.New(workspace.Config{Driver: d.Driver, Name: d.Name, Sessions: sessions, Index: s.data.db, Spec: s.replica.Spec(trust.Spec(spec)), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(d.Driver), Machine: s.replica.Machine(), Here: s.replica.Here, Suspension: workspace.Suspension{After: c.SuspendAfter, MaxLive: workspace.DefaultLive(c.MaxLiveSandboxes)},
 		Prepare: gitaccess.NewCheckout(gitaccess.CheckoutConfig{Sessions: sessions, Settings: userSettings, Folder: c.Folder, Confinable: d.Confined,
 			AskTime: c.ApprovalTimeout, AcceptLate: c.ApprovalDefault == "accept"}).Prepare,
 		OnEnded: func(id session.ID) { userSettings.Release(string(id)) },
@@ -242,9 +257,9 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 
 // board returns the health of the server, and adds the metrics of the parts.
 func (s *server) board(c *serveCmd, config httpapi.Config) *health.Board {
-	h := health.Config{Version: version, DataDir: c.DataDir, Ready: config.Server.Ready, ReadOnly: s.data.db.ReadOnly(), Keeper: s.keeper, NoSandbox: s.driver.Name == drivers.None, Conversations: s.conversations,
-		Activity: s.activity, Git: &s.git, Working: s.loop.Working, Waiting: s.loop.Waiting, Requests: func() int { return s.api.Pending() }, Streams: s.hub.Followers, Notified: s.webhooks.Stats, Level: c.level, Logger: s.logger,
-		Queues: []health.Queue{{Name: "webhooks", Store: s.data.db.Queue(notify.Queue)}, {Name: "triggers", Store: s.data.db.Queue(trigger.Queue)}, {Name: "attempts", Store: s.data.db.Queue(attempts.Queue)}}}
+	h := health.Config{Version: version, DataDir: c.DataDir, Ready: func(ctx context.Context) error { return errors.Join(s.data.db.Ping(ctx), s.data.db.Healthy()) }, ReadOnly: s.data.db.ReadOnly(), Keeper: s.keeper, NoSandbox: s.driver.Name == drivers.None, Conversations: s.conversations,
+		Activity: s.activity, Git: &s.git, Working: s.loop.Working, Waiting: s.loop.Waiting, Admission: s.admission, Requests: func() int { return s.api.Pending() }, Streams: s.hub.Followers, Notified: s.webhooks.Stats, Level: c.level, Logger: s.logger,
+		Queues: []health.Queue{{Name: "webhooks", Store: s.data.db.Queue(notify.Queue)}, {Name: "triggers", Store: s.data.db.Queue(trigger.Queue)}, {Name: "attempts", Store: s.data.db.Queue(s.replica.Queue(attempts.Queue))}}}
 	if config.Page.SignOn != nil {
 		h.SignOn = config.Page.SignOn.Check
 	}

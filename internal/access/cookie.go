@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"strconv"
 	"strings"
 	"sync"
@@ -121,15 +122,19 @@ func (g *Gate) loggedIn(ctx context.Context, id Identity, life time.Duration) (s
 	return cookie, id, nil
 }
 
-// Logout ends one browser login, with its page key. Their streams are closed when it returns. Only this process
-// remembers it: to end a login everywhere and permanently, revoke its key. An unknown cookie is ignored.
+// Logout ends one browser login, with its page key. Their streams are closed when it returns. Other servers on the
+// same store learn of it within a second, and only running processes remember it: to end a login everywhere and permanently, revoke its key. An unknown cookie is ignored.
 func (g *Gate) Logout(cookie string) {
 	if len(cookie) > maxHashed {
 		return
 	}
 	if _, _, expiry, err := g.openCookie(cookie); err == nil {
-		g.ended.add(hashOf(cookie), expiry, g.now())
-		g.endLogin(hashOf(cookie))
+		hash := hashOf(cookie)
+		g.ended.add(hash, expiry, g.now())
+		g.endLogin(hash)
+		if g.Shared != nil {
+			_ = g.share(sharedLogout+hex.EncodeToString(hash[:]), "", expiry.Sub(g.now())) // it holds here in any case
+		}
 	}
 }
 

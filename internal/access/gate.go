@@ -33,6 +33,9 @@ type Gate struct {
 	// OnChange is called by Refresh after users or keys changed, and by the first one; again after an error. It is set before
 	// the Gate is used; nil for nothing.
 	OnChange func(context.Context) error
+	// Shared keeps what other servers on the same store must know of logins; nil if there are none. It is set before the Gate
+	// is used.
+	Shared Shared
 
 	store     Store
 	now       func() time.Time
@@ -47,6 +50,7 @@ type Gate struct {
 	maxKeys   int
 	tickets   tickets
 	ended     endedLogins
+	endedAt   int64 // the last logout of another server that is known; guarded by refreshing
 
 	changing   sync.Mutex // one administrative change at a time, so that two cannot each remove the other's last admin key
 	refreshing sync.Mutex // one Refresh at a time: who waited for it finds its work done
@@ -204,6 +208,9 @@ func (g *Gate) Refresh(ctx context.Context) error {
 	g.refreshing.Lock()
 	defer g.refreshing.Unlock()
 	g.endExpired()
+	if err := g.endElsewhere(ctx); err != nil {
+		return err
+	}
 	generation, err := g.store.AccessGeneration(ctx)
 	if err != nil {
 		return fmt.Errorf("read the access generation: %w", err)

@@ -15,7 +15,8 @@ const (
 )
 
 // tickets are one-time invitations, for links that open the web page logged in: a key must not stand in a URL, where
-// histories and proxy logs keep it. They live in memory and are few.
+// histories and proxy logs keep it. They live in memory, or where all servers
+// on the same store see them, and are few.
 type tickets struct {
 	mu sync.Mutex
 	m  map[[32]byte]ticket // by hash, so that looking one up tells nothing about another
@@ -33,7 +34,10 @@ func (g *Gate) NewTicket(id Identity, ttl time.Duration) string {
 	rand.Read(b[:])
 	text := base64.RawURLEncoding.EncodeToString(b[:])
 	now := g.now()
-	g.tickets.add(hashOf(text), ticket{user: id.User, keyID: id.KeyID, expiry: now.Add(ttl)}, now)
+	t := ticket{user: id.User, keyID: id.KeyID, expiry: now.Add(ttl)}
+	if !g.shareTicket(hashOf(text), t, ttl) {
+		g.tickets.add(hashOf(text), t, now)
+	}
 	return text
 }
 
@@ -43,8 +47,13 @@ func (g *Gate) Redeem(ctx context.Context, text string) (cookie string, id Ident
 		return "", Identity{}, ErrUnauthorized
 	}
 	t, ok := g.tickets.take(hashOf(text))
-	if !ok || !g.now().Before(t.expiry) {
+	if ok && !g.now().Before(t.expiry) {
 		return "", Identity{}, ErrUnauthorized
+	}
+	if !ok {
+		if t, err = g.takeShared(ctx, hashOf(text)); err != nil {
+			return "", Identity{}, err
+		}
 	}
 	if id, err = g.byID(ctx, t.user, t.keyID); err != nil {
 		return "", Identity{}, err

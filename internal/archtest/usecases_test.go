@@ -20,9 +20,11 @@ const useCases = "internal/conversation"
 // for, so there is nothing to refuse. None of them creates a session.
 var sessionWriters = map[string]string{
 	"internal/agent":        "the loop records its own steps under its claim",
+	"internal/agent/idle":   "stops conversations in which nothing happens",
 	"internal/checkout":     "records the clone and the scripts of a repository",
 	"internal/gitaccess":    "records whether a repository is trusted",
 	"internal/profile":      "records that an MCP server fails, or works again",
+	"internal/replica":      "records that the machine with the workspace is missing",
 	"internal/tool/propose": "records the pull request that a tool opened",
 	"internal/workspace":    "records what happens to the sandbox",
 }

@@ -31,7 +31,7 @@ func (s Start) Announce(ctx context.Context, w io.Writer) error {
 	}
 	fmt.Fprintf(w, "Deckhand %s is at %s\n", s.Version, base)
 	if keyPath == "" {
-		fmt.Fprintf(w, "  log in:    %s/login with a key; create one with: deckhand key create --user NAME\n", base)
+		fmt.Fprintf(w, "  log in:    %s/login with a key; create one with: deckhand key create --user NAME --data-dir %s\n", base, s.DataDir)
 		return nil
 	}
 	if made {

@@ -271,6 +271,10 @@ func (a *attached) take(it client.Item) {
 		}
 	case it.Delta != nil:
 		a.RemoteDelta(it.Delta.Call, it.Delta.Offset, it.Delta.Text)
+	case it.Queue != nil:
+		if said := a.Move(*it.Queue); said != "" {
+			a.Notice(said)
+		}
 	}
 	a.last = max(a.last, it.ID)
 	a.present = a.present || a.last >= a.newest

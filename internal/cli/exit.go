@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"deckhand/api"
 	"deckhand/internal/conversation"
 )
 
@@ -66,20 +65,4 @@ func (e *refusedError) Unwrap() error { return e.refusal }
 // Refused is the error of a command that the use cases refuse.
 func Refused(r *conversation.Refusal, text string) error {
 	return CodeError{Code: ExitUsage, Err: &refusedError{text, r}}
-}
-
-// RefusedModel is Refused for a model of a user, and names the flags that help. variable is the one with the key of the
-// model's provider, "" if there is none.
-func RefusedModel(r *conversation.Refusal, model, user, variable string) error {
-	text := r.Text
-	switch r.Code {
-	case api.CodeLLMAuthentication:
-		if variable != "" {
-			variable += " or "
-		}
-		text = fmt.Sprintf("no key for the model %s: set %sLLM_API_KEY, choose another --model (scripted/demo needs no key), or store a key in the settings of %s", model, variable, user)
-	case api.CodePriceUnknown:
-		text = fmt.Sprintf("--budget: the price of %s is unknown, so the limit cannot be enforced; set a price under prices in the config file (0 is allowed)", model)
-	}
-	return Refused(r, text)
 }

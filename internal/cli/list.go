@@ -187,8 +187,7 @@ const leastID = 8
 // unlike is how many characters tell the ids apart.
 func unlike(all []Session) int {
 	for n := leastID; ; n++ {
-		seen, longer := map[string]bool{}, false
-		same := false
+		seen, longer, same := map[string]bool{}, false, false
 		for _, c := range all {
 			id := c.ConversationID[:min(n, len(c.ConversationID))]
 			same = same || seen[id]
@@ -204,6 +203,8 @@ func unlike(all []Session) int {
 // StateOf is what the agent does, in a word.
 func StateOf(c api.Conversation) (word string, look terminal.Look) {
 	switch {
+	case c.Queue != nil:
+		return track.Queued(*c.Queue), terminal.Busy
 	case c.Status == "STARTING":
 		return "starting", terminal.Busy
 	case c.Status == "STOPPED" && c.ErrorID != nil:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"deckhand/client"
 	"deckhand/internal/cli/track"
@@ -48,6 +49,9 @@ func (c *Logs) Run(ctx context.Context, o *Output) error {
 	}
 	last := int64(0)
 	if !c.Follow {
+		if found.Queue != nil && !c.JSON {
+			fmt.Fprintln(o.Stderr, found.Queue.Message)
+		}
 		if last, err = r.newest(ctx, found.ConversationID); err != nil || last <= c.After {
 			return err
 		}
@@ -59,6 +63,8 @@ func (c *Logs) Run(ctx context.Context, o *Output) error {
 			return Exit(ExitInterrupted)
 		case err != nil:
 			return Plainly(err)
+		case it.Queue != nil && it.Queue.Position > 0 && !c.JSON:
+			_, err = fmt.Fprintln(o.Stderr, it.Queue.Message)
 		case it.Event == nil:
 			continue // of an answer that is being written; the whole of it follows
 		case c.JSON:
@@ -66,7 +72,7 @@ func (c *Logs) Run(ctx context.Context, o *Output) error {
 		default:
 			err = w.add(it)
 		}
-		if err != nil || !c.Follow && it.ID >= last {
+		if err != nil || !c.Follow && it.Event != nil && it.ID >= last {
 			return err
 		}
 	}
@@ -140,12 +146,7 @@ func stateLine(p session.Payload) string {
 	return withReason(word, why)
 }
 
-func withReason(word, why string) string {
-	if why == "" {
-		return word
-	}
-	return word + ": " + why
-}
+func withReason(word, why string) string { return strings.TrimSuffix(word+": "+why, ": ") }
 
 // toSecond is a time without what is smaller than a second.
 func toSecond(stamp string) string {

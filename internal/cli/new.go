@@ -17,7 +17,7 @@ import (
 type New struct {
 	Task string `arg:"" help:"Task for the agent; - reads it from standard input."`
 	RemoteFlags
-	Repo         string   `name:"repo" placeholder:"OWNER/NAME" help:"Repository to work on."`
+	Repo         string   `name:"repo" placeholder:"REPO" help:"Repository to work on: OWNER/NAME or a URL."`
 	Provider     string   `name:"provider" enum:"${git_providers}" default:"" placeholder:"NAME" help:"Git provider: ${git_provider_list}. Default: detected by the server."`
 	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo to check out."`
 	Instructions string   `name:"instructions" placeholder:"TEXT" help:"Additional instructions for the agent."`

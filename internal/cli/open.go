@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,7 +20,7 @@ type Open struct {
 
 // Help implements kong.HelpProvider.
 func (Open) Help() string {
-	return `Opens a conversation in the browser, or prints its link if there is no display. For a server on this machine's data directory, the link also logs the browser in: it works once, within five minutes.
+	return `Opens a conversation in the browser, or prints its link if there is no display. Without conversations, it opens the home page. For a server on this machine's data directory, the link also logs the browser in: it works once, within five minutes.
 
 ` + remoteHelp + `
 
@@ -34,11 +35,15 @@ func (c *Open) Run(ctx context.Context, o *Output) error {
 	if err != nil {
 		return err
 	}
-	found, err := r.find(ctx, c.ID)
-	if err != nil {
+	link := r.public
+	switch found, err := r.find(ctx, c.ID); {
+	case err == nil:
+		link += "/conversations/" + found.ConversationID
+	case errors.Is(err, errNone):
+		link += "/"
+	default:
 		return err
 	}
-	link := r.public + "/conversations/" + found.ConversationID
 	whole := link
 	if r.here {
 		if ticket, err := control.Ask(c.DataDir, control.Ticket); err == nil && ticket != "" {

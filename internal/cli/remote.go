@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"deckhand/api"
@@ -110,12 +109,15 @@ func Find(ctx context.Context, c *client.Client, id string) (api.Conversation, e
 	return (&remote{Client: c}).find(ctx, id)
 }
 
+// errNone means that the server has no conversation.
+var errNone = errors.New("no conversations yet; create one with deckhand new")
+
 // find is the conversation that is meant.
 func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) {
 	if id == "" {
 		page, err := r.Conversations(ctx, url.Values{"limit": {"1"}})
 		if err == nil && len(page.Results) == 0 {
-			err = errors.New("no conversations yet; create one with deckhand new")
+			err = errNone
 		}
 		if err != nil {
 			return api.Conversation{}, Plainly(err)
@@ -129,18 +131,18 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 	if !client.IsNotFound(err) {
 		return c, Plainly(err)
 	}
-	page, err := r.Conversations(ctx, url.Values{"limit": {"100"}, "query": {id}})
-	if err != nil {
+	found, err := r.ConversationsWithPrefix(ctx, id)
+	switch {
+	case errors.Is(err, client.ErrPrefixTooShort):
+		return c, Usagef("%w", err)
+	case err != nil:
 		return c, Plainly(err)
-	}
-	found := slices.DeleteFunc(page.Results, func(c api.Conversation) bool { return !strings.HasPrefix(c.ConversationID, id) })
-	switch len(found) {
-	case 0:
+	case len(found) == 0:
 		return c, fmt.Errorf("conversation %s not found; list conversations with deckhand list", id)
-	case 1:
-		return found[0], nil
+	case len(found) > 1:
+		return c, Usagef("several conversations have IDs that begin with %s; use a longer prefix", id)
 	}
-	return c, Usagef("%s matches %d conversations; use a longer prefix", id, len(found))
+	return found[0], nil
 }
 
 // NewestEvent is the number of the last event of a conversation that a stream tells.
@@ -168,6 +170,8 @@ func Plainly(err error) error {
 		return errors.New("the server redirects to another URL; use that URL with --server")
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return fmt.Errorf("cannot reach the server: %w", dial)
+	case e != nil && e.Code == api.CodeSettingsNotFound:
+		return errors.New("no model is chosen on this server yet: choose one in the web page (deckhand open), or store the settings with the API")
 	case e != nil:
 		return fmt.Errorf("the server refused the request: %s", terminal.Inline(e.Message))
 	}

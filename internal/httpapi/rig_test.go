@@ -23,6 +23,7 @@ import (
 	"deckhand/internal/access"
 	usecase "deckhand/internal/conversation"
 	"deckhand/internal/conversation/attempts"
+	"deckhand/internal/conversation/portable"
 	"deckhand/internal/conversation/review"
 	"deckhand/internal/httpapi/account"
 	"deckhand/internal/httpapi/conversations"
@@ -141,6 +142,11 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 	}
 	c.Conversations.Service = r.rules(c, tunes)
 	c.Conversations.Attempts = attempts.New(attempts.Config{Conversations: c.Conversations.Service}) // it stores none
+	exports := &portable.Service{Conversations: c.Conversations.Service, Queries: c.Conversations.Reader("")}
+	if c.Files.Workspaces != nil {
+		exports.Workspaces = c.Files.Workspaces
+	}
+	c.Conversations.Portable = exports
 	c.Files.Reviews = &review.Service{Conversations: c.Conversations.Service, Sessions: c.Conversations.Sessions, Settings: c.Conversations.Settings, Workspaces: c.Files.Workspaces}
 	r.api = New(c)
 	server := httptest.NewServer(r.api)

@@ -175,10 +175,10 @@ func (d *Handler) finished(w *recorder, r *http.Request, id string, took time.Du
 	level := slog.LevelInfo
 	switch {
 	case w.port > 0: // what an application answers is its own affair
+	case healthy[w.route]: // a failure has its own line
+		level = slog.LevelDebug
 	case w.status >= 500:
 		level = slog.LevelError
-	case healthy[w.route]:
-		level = slog.LevelDebug
 	default:
 		d.lastUsed.Store(time.Now().UnixNano())
 	}
@@ -190,7 +190,11 @@ func (d *Handler) finished(w *recorder, r *http.Request, id string, took time.Du
 		where = slog.Int("port", w.port)
 	}
 	attrs := []slog.Attr{
-		slog.String("request", id), slog.String("method", knownMethod(r.Method)), where, slog.Int("status", w.status), slog.Duration("took", took),
+		slog.String("request", id), slog.String("method", knownMethod(r.Method)), where, slog.Int("status", w.status), slog.Float64("took_ms", float64(took.Microseconds())/1000),
+		slog.String("client", rest.ClientHost(r)),
+	}
+	if via := r.Header.Get("X-Forwarded-For"); via != "" { // as a proxy says; without one, anyone can
+		attrs = append(attrs, slog.String("forwarded_for", via[:min(len(via), 100)]))
 	}
 	if w.who != "" {
 		attrs = append(attrs, slog.String("user", w.who))
@@ -276,7 +280,7 @@ func (d *Handler) handler(r *rest.Route) http.Handler {
 			d.Telemetry.NameTrace(req.Context(), r.Method+" "+r.Path)
 		}
 		if err := d.answer(w, req, r); err != nil {
-			f := status.Of(err)
+			f := status.For(req.Context(), err)
 			if f.Status >= 500 {
 				d.Logger.ErrorContext(req.Context(), "request failed", "request", w.id, "route", r.Path, "error", err)
 			}
@@ -304,6 +308,9 @@ func (d *Handler) answer(w *recorder, req *http.Request, r *rest.Route) (err err
 		if d.legacy.FromPage(c) {
 			defer func() { err = legacy.WithMessage(err) }()
 		}
+	}
+	if passed, err := d.elsewhere(w, req, r); passed || err != nil {
+		return err
 	}
 	if r.Upload {
 		return r.Serve(d.schemas, w, req, c)
@@ -356,6 +363,9 @@ func (d *Handler) identify(w *recorder, r *http.Request) (*rest.Call, *rest.Faul
 func (d *Handler) forward(w *recorder, r *http.Request, label string, port int) {
 	w.route, w.port, w.stream = forward.Route, port, true
 	d.pending.Add(-1)
+	if d.Server.Peers != nil && d.Server.Peers.Port(w, r, label, port, func() bool { return d.Access.Gate.AllowFailure(r.RemoteAddr).OK }) {
+		return
+	}
 	d.ports.Serve(w, r, label, port, func(id string) { w.session = id })
 }
 

@@ -14,6 +14,7 @@ import (
 	wire "deckhand/api/health"
 	"deckhand/client"
 	"deckhand/internal/activity"
+	"deckhand/internal/admission"
 	"deckhand/internal/health"
 	"deckhand/internal/notify"
 	"deckhand/internal/sandbox"
@@ -31,7 +32,7 @@ func withBoard(t *testing.T, change func(*health.Config)) *sandboxRig {
 		c.Logger = slog.New(slog.NewJSONHandler(&logBuffer{}, &slog.HandlerOptions{Level: level}))
 	}})
 	c := health.Config{Version: "test", DataDir: t.TempDir(), Ready: func(context.Context) error { return nil }, Keeper: h.keeper, Conversations: h.api.Conversations.Service,
-		Activity: activity.New(func(string) string { return "acme" }), Git: &activity.Hosts{}, Working: func() int { return 1 }, Waiting: func() int { return 2 },
+		Admission: admission.New(admission.Limits{Running: 1, RunningPerUser: 1, Queued: 1, QueuedPerUser: 1}), Activity: activity.New(func(string) string { return "acme" }), Git: &activity.Hosts{}, Working: func() int { return 1 }, Waiting: func() int { return 2 },
 		Requests: func() int { return 3 }, Streams: func() int { return 4 }, Notified: func() notify.Stats { return notify.Stats{} }, Level: level, Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&c)

@@ -76,5 +76,5 @@ func TestTestModelEndsWithTheServer(t *testing.T) {
 		<-begun
 		r.api.Close()
 	}()
-	r.do("POST", toTestModel, `{}`).want(t, 499)
+	r.do("POST", toTestModel, `{}`).want(t, 503)
 }

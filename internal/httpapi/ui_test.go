@@ -25,6 +25,7 @@ var builtPage = fstest.MapFS{
 	"manual/parts/one.html":   {Data: []byte("<p>The part</p>")},
 	"manual/parts/inner.html": {Data: []byte("<p>Within</p>")},
 	"manual/pictures/a.svg":   {Data: []byte("<svg/>")},
+	"manual/files/ci.yml":     {Data: []byte("jobs:\n")},
 	"manual/search.json":      {Data: []byte(`[{"path":"walk"}]`)},
 }
 
@@ -170,6 +171,7 @@ func TestManual(t *testing.T) {
 		"/manual/walk":           {"<title>A walk · Deckhand</title>", "<p>Step by step</p>", `<h2>Reading</h2>`, `<a href="../manual/parts/one">One &amp; only</a>`, `<a href="#b">Second</a>`, `<a rel="prev" href="../manual/">`, `<a rel="next" href="../manual/parts/one">`},
 		"/manual/parts/one":      {"<p>The part</p>", `<a href="../../manual/walk">`, `href="../../assets/deckhand/style.css"`},
 		"/manual/pictures/a.svg": {"<svg/>"},
+		"/manual/files/ci.yml":   {"jobs:"},
 		"/manual/search.json":    {`[{"path":"walk"}]`},
 	} {
 		r.do("GET", path, "").want(t, 200, parts...)

@@ -32,6 +32,19 @@ type Opener struct {
 	Create, Existing func(context.Context, config.DataFlags) (*Data, error)
 }
 
+// initFlag lets a command create the data.
+type initFlag struct {
+	Init bool `name:"init" help:"Create the data directory and the database if they do not exist. Default: an error, since another --data-dir is probably meant."`
+}
+
+// open returns how to open the data.
+func (f initFlag) open(o *Opener) func(context.Context, config.DataFlags) (*Data, error) {
+	if f.Init {
+		return o.Create
+	}
+	return o.Existing
+}
+
 // change opens the data, applies a change of keys or users and tells a running server.
 func change(ctx context.Context, c config.DataFlags, open func(context.Context, config.DataFlags) (*Data, error), do func(*access.Gate) error) error {
 	d, err := open(ctx, c)

@@ -28,11 +28,12 @@ type keyCreate struct {
 	Admin   bool           `name:"admin" help:"Create an admin key, which can manage users and keys."`
 	Name    string         `name:"name" placeholder:"LABEL" help:"Label of the key."`
 	Expires *time.Duration `name:"expires" placeholder:"720h" help:"Time until the key expires. Default: never."`
+	initFlag
 }
 
 // Run makes a key.
 func (c *keyCreate) Run(ctx context.Context, o *cli.Output, open *Opener) error {
-	return change(ctx, c.DataFlags, open.Create, func(g *access.Gate) error {
+	return change(ctx, c.DataFlags, c.open(open), func(g *access.Gate) error {
 		var life time.Duration // for ever
 		if c.Expires != nil {
 			if life = *c.Expires; life <= 0 {
@@ -110,7 +111,7 @@ func (c *rotateMaster) Run(ctx context.Context, o *cli.Output, open *Opener) err
 		return err
 	}
 	defer d.Store.Close()
-	env := os.Getenv("DECKHAND_MASTER_KEY")
+	env := config.MasterKey()
 	keyring, err := secret.OpenKeyring(ctx, c.DataDir, env, d.Store)
 	if err != nil {
 		return err

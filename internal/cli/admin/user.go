@@ -24,11 +24,12 @@ type userCreate struct {
 	config.DataFlags
 	Name  string `arg:"" help:"User name: a-z, 0-9 and . _ @ -."`
 	Admin bool   `name:"admin" help:"Allow the user to have admin keys."`
+	initFlag
 }
 
 // Run makes a user.
 func (c *userCreate) Run(ctx context.Context, o *cli.Output, open *Opener) error {
-	return change(ctx, c.DataFlags, open.Create, func(g *access.Gate) error {
+	return change(ctx, c.DataFlags, c.open(open), func(g *access.Gate) error {
 		u, err := g.CreateUser(ctx, c.Name, c.Admin)
 		if errors.Is(err, access.ErrExists) {
 			return fmt.Errorf("user %s already exists", c.Name)

@@ -122,6 +122,10 @@ func (s *conversation) take(it client.Item) {
 		}
 	case it.Delta != nil:
 		s.RemoteDelta(it.Delta.Call, it.Delta.Offset, it.Delta.Text)
+	case it.Queue != nil:
+		if said := s.Move(*it.Queue); said != "" {
+			s.Notice(said)
+		}
 	}
 	s.last = max(s.last, it.ID)
 	if s.State != session.AgentAwaitingYes {

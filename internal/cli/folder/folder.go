@@ -8,10 +8,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -135,9 +137,12 @@ func (r *Reader) List(ctx context.Context, dataDir string, enough int) []cli.Ses
 	return out
 }
 
+// most is the number of sessions that are read of a home.
+const most = 100
+
 func (r *Reader) of(ctx context.Context, h Home) []api.Conversation {
 	if c, err := h.Client(); err == nil {
-		page, err := c.Conversations(ctx, url.Values{"limit": {"100"}})
+		page, err := c.Conversations(ctx, url.Values{"limit": {strconv.Itoa(most)}})
 		if err == nil {
 			return page.Results
 		}
@@ -154,6 +159,36 @@ func (r *Reader) of(ctx context.Context, h Home) []api.Conversation {
 		}
 	}
 	return all
+}
+
+// Check explains why a session cannot be continued in the folder of a home: there is none yet, or the one with this ID or prefix
+// of it belongs to another folder. It returns nil if the home has it.
+func (r *Reader) Check(ctx context.Context, dataDir string, h Home, id string) error {
+	has := func(c api.Conversation) bool { return strings.HasPrefix(c.ConversationID, id) }
+	own := r.of(ctx, h)
+	switch {
+	case slices.ContainsFunc(own, has):
+		return nil
+	case id == "":
+		return cli.Usagef("there is no session in this folder yet; start one with deckhand")
+	}
+	for _, other := range All(dataDir) {
+		if other.Dir != h.Dir && slices.ContainsFunc(r.of(ctx, other), has) {
+			return cli.Usagef("session %s belongs to the folder %s; open it with: deckhand --dir %s --resume %s", id, other.Folder, quoted(other.Folder), id)
+		}
+	}
+	if len(own) >= most { // it may be an older one
+		return nil
+	}
+	return fmt.Errorf("session %s not found; list sessions with deckhand list", id)
+}
+
+// quoted returns a path as a shell reads it.
+func quoted(path string) string {
+	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // Newest is the session that was used last, of a list that an API or a store returned.

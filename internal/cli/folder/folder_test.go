@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +72,36 @@ func TestInterruptedSessions(t *testing.T) {
 	unlock()
 	if got := r.List(t.Context(), data, 2); len(got) != 2 || got[0].Status != "STOPPED" || got[1].Status != "RUNNING" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A session that cannot be continued in a folder is explained: none is there, or it belongs to another folder.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	here, there := Of(data, "/x/here"), Of(data, "/x/my app")
+	if err := there.Create(); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reader{Stored: func(_ context.Context, dir string) ([]api.Conversation, error) {
+		if dir != there.Dir {
+			return nil, nil
+		}
+		return []api.Conversation{{ConversationID: "abcdef12"}}, nil
+	}}
+	for _, c := range []struct {
+		home     Home
+		id, want string
+	}{
+		{here, "", "there is no session in this folder yet"},
+		{here, "abc", "session abc belongs to the folder /x/my app; open it with: deckhand --dir '/x/my app' --resume abc"},
+		{here, "zzz", "session zzz not found"},
+		{there, "", ""},
+		{there, "abc", ""},
+	} {
+		err := r.Check(t.Context(), data, c.home, c.id)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s in %s: %v instead of %q", c.id, c.home.Folder, err, c.want)
+		}
 	}
 }

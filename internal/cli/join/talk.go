@@ -49,8 +49,12 @@ func (r *run) talk(ctx context.Context) (int, error) {
 func (r *run) take(it client.Item) error {
 	r.last = max(r.last, it.ID)
 	if it.Event == nil {
-		if !r.Task.Options.JSON && it.Delta != nil {
+		switch {
+		case r.Task.Options.JSON:
+		case it.Delta != nil:
 			r.RemoteDelta(it.Delta.Call, it.Delta.Offset, it.Delta.Text)
+		case it.Queue != nil && it.Queue.Position > 0:
+			r.Notice(it.Queue.Message)
 		}
 		return nil
 	}

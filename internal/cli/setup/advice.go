@@ -1,10 +1,13 @@
 package setup
 
 import (
+	"fmt"
 	"strings"
 
+	"deckhand/api"
 	"deckhand/internal/cli"
 	"deckhand/internal/config"
+	refusals "deckhand/internal/conversation"
 )
 
 // Advised makes a run explain its errors in terms of its flags and variables: it has no settings page, and ends with the turn.
@@ -29,4 +32,28 @@ func Advised(o cli.TalkOptions, f *config.SettingsFlags) cli.TalkOptions {
 		return reason
 	}
 	return o
+}
+
+// RefusedModel is cli.Refused for a model of a user, "" if none is chosen, and names the flags that help. variable is the one with the key of the
+// model's provider, "" if there is none.
+func RefusedModel(r *refusals.Refusal, model, user, variable string) error {
+	text := r.Text
+	switch r.Code {
+	case api.CodeLLMAuthentication:
+		if variable != "" {
+			variable += " or "
+		}
+		switch {
+		case model == "":
+			text = fmt.Sprintf("no model is chosen: use --model (scripted/demo needs no key), set the key of a provider, such as ANTHROPIC_API_KEY, or choose a model in the settings of %s", user)
+			return cli.Refused(r, text)
+		case !strings.Contains(model, "/"):
+			text = fmt.Sprintf("--model %s: write it as provider/model, such as openai/%s; LLM_API_KEY then has its key", model, model)
+			return cli.Refused(r, text)
+		}
+		text = fmt.Sprintf("no key for the model %s: set %sLLM_API_KEY, choose another --model (scripted/demo needs no key), or store a key in the settings of %s", model, variable, user)
+	case api.CodePriceUnknown:
+		text = fmt.Sprintf("--budget: the price of %s is unknown, so the limit cannot be enforced; set a price under prices in the config file (0 is allowed)", model)
+	}
+	return cli.Refused(r, text)
 }

@@ -25,9 +25,10 @@ const setupHelp = `Deckhand needs a model. Choose one of these:
        export ANTHROPIC_API_KEY=...     also OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY,
                                         MISTRAL_API_KEY, GROQ_API_KEY, DEEPSEEK_API_KEY, XAI_API_KEY
 
-  2. Use your own server with an OpenAI-compatible API.
+  2. Use Ollama on this machine, or another server with an OpenAI-compatible API.
 
-       deckhand --model openai/NAME --base-url http://127.0.0.1:11434/v1
+       deckhand --model ollama/NAME
+       deckhand --model openai/NAME --base-url http://127.0.0.1:8000/v1
 
   3. Use a Deckhand server.
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"deckhand/api"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
 	"deckhand/internal/tool"
@@ -26,6 +27,8 @@ type Agent struct {
 	// ErrorID says why the last turn failed. Rejected says that a call was rejected without a reason.
 	ErrorID  string
 	Rejected bool
+	// StopReason says why the conversation was stopped, "" if its user stopped it.
+	StopReason string
 	// Question is true when the last turn ended with a question to the user.
 	Question bool
 	// Unheard is true when a message came that the agent has perhaps not read.
@@ -35,6 +38,8 @@ type Agent struct {
 	Waits, Expects bool
 	// Pausing is true when a pause after the current step was asked for. The caller sets it.
 	Pausing bool
+	// Queue is the position in the queue for a free place; its Position is 0 if the agent does not wait for one.
+	Queue api.QueuePlace
 	// Compacting is true from the user's request to compact the history until the summary replaces it.
 	Compacting bool
 }
@@ -64,7 +69,7 @@ func (a *Agent) Remember(p session.Payload) {
 	case session.Paused:
 		a.Become(session.AgentPaused)
 	case session.Stopped:
-		a.Compacting = false
+		a.Compacting, a.StopReason = false, p.Reason
 		a.Become(session.AgentStopped)
 	case session.TurnEnded:
 		a.Become(p.State)
@@ -83,6 +88,15 @@ func (a *Agent) Remember(p session.Payload) {
 		a.Waits, a.Expects = false, false
 	}
 }
+
+// Move takes a new position in the queue, and returns what to tell about it, "" for nothing.
+func (a *Agent) Move(p api.QueuePlace) string {
+	a.Queue = p
+	return p.Message
+}
+
+// Queued is a position in the queue in few words.
+func Queued(p api.QueuePlace) string { return fmt.Sprintf("queued (%d)", p.Position) }
 
 // work takes an event of a step.
 func (a *Agent) work(p session.Payload) {
@@ -145,8 +159,14 @@ func (a *Agent) Working() bool {
 // Where says what the agent does, and what it has cost.
 func (a *Agent) Where() string {
 	text, _ := Word(a.State)
+	if a.Queue.Position > 0 {
+		text = Queued(a.Queue)
+	}
 	if a.Question && a.State == session.AgentAwaitingUser {
 		text = "question"
+	}
+	if a.State == session.AgentStopped && a.StopReason != "" {
+		text += ": " + terminal.Inline(a.StopReason)
 	}
 	if a.Cost > 0 {
 		text += fmt.Sprintf(" · $%.4f", a.Cost.Dollars())

@@ -7,6 +7,20 @@ import (
 	"deckhand/internal/session"
 )
 
+// A stop that somebody else caused is explained.
+func TestStopReason(t *testing.T) {
+	t.Parallel()
+	var a track.Agent
+	a.Remember(session.Stopped{Reason: "ended by an admin"})
+	if got := a.Where(); got != "stopped: ended by an admin" {
+		t.Error(got)
+	}
+	a.Remember(session.TurnBegan{})
+	if got := a.Where(); got != "working" {
+		t.Error(got)
+	}
+}
+
 // Each undo goes one turn further back, each redo one forward, and a message in between ends what can be redone.
 func TestTurns(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 
 // Routes are those on conversations and their events.
 func (d *Handlers) Routes() []rest.Route {
-	return append(d.attemptRoutes(), []rest.Route{
+	return append(append(d.attemptRoutes(), d.portableRoutes()...), []rest.Route{
 		rest.Op(rest.Route{Method: "POST", Path: "/api/conversations", ID: "createConversation", Tag: rest.TagConversations, Family: rest.Conversation, Summary: "Create a conversation", About: "The response is sent after the conversation has been stored durably."}, d.createConversation),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations", ID: "listConversations", Tag: rest.TagConversations, Family: rest.Conversation, Summary: "List your conversations, newest first"}, d.listConversations),
 		rest.Raw(rest.Route{Method: "GET", Path: "/api/conversations/stream", ID: "streamConversations", Stream: true, Tag: rest.TagConversations, Family: rest.Conversation, Summary: "Stream changes to your conversation list (server-sent events)", About: aboutListStream}, describeListStream, d.streamConversations),
@@ -84,6 +84,8 @@ type Config struct {
 	Microagents func(ctx context.Context, user string, id session.ID) ([]api.Microagent, error)
 	// Attempts are the use cases for attempts.
 	Attempts Attempts
+	// Portable are the use cases for conversations as files.
+	Portable Portable
 	// MCPStates says where the tool servers of a conversation stand.
 	MCPStates func(ctx context.Context, owner string, id session.ID) ([]api.MCPServerStatus, error)
 	// Ask puts a question to the user's own model; nil if there is none.
@@ -109,6 +111,12 @@ type Handlers struct {
 	lists *live.Lists
 }
 
+// Lists are lists of conversations that are streamed.
+type Lists = live.Lists
+
+// Lists are those of all users.
+func (d *Handlers) Lists() *Lists { return d.lists }
+
 // New completes d with the lists that it streams.
 func New(d Handlers) *Handlers {
 	if d.Commands == nil {
@@ -119,6 +127,7 @@ func New(d Handlers) *Handlers {
 	}
 	if d.lists = live.NewLists(d.Index, d.encodeRow); d.Sessions != nil { // there are none where only the document is wanted
 		d.Sessions.Watch(d.lists)
+		d.Hub.OnPlace(d.lists.SetPlace)
 	}
 	return &d
 }

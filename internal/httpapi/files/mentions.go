@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"deckhand/api"
 	"deckhand/internal/httpapi/rest"
@@ -92,7 +93,7 @@ const keywords = `func|function|class|def|type|interface|struct|enum|trait|fn|co
 
 // symbols finds definitions by their form: a keyword before the name.
 func symbols(ctx context.Context, box *sandbox.Sandbox, query string) ([]api.Mention, error) {
-	if len(query) < 2 || strings.ContainsAny(query, "/ ") {
+	if len(query) < 2 || strings.ContainsAny(query, "/ ") || !utf8.ValidString(query) {
 		return nil, nil
 	}
 	form := `^\s*(?:[a-z]+\s+){0,3}(?:` + keywords + `)\s+(?:\([^)]*\)\s*)?\w*` + regexp.QuoteMeta(query) + `\w*`

@@ -148,6 +148,15 @@ func (d *Handlers) Find(r *http.Request, label string, port int) (session.ID, er
 	return id, err
 }
 
+// Has reports whether a port of a sandbox has this name.
+func (d *Handlers) Has(ctx context.Context, label string, port int) bool {
+	if _, known := d.labels.get(label); known || d.Workspaces == nil {
+		return known
+	}
+	_, err := d.findLabel(ctx, label, port)
+	return err == nil
+}
+
 // Forget makes the next request to a name find its conversation anew.
 func (d *Handlers) Forget(label string) { d.labels.drop(label) }
 

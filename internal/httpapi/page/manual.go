@@ -44,7 +44,7 @@ func (d *Handlers) serveManual(w http.ResponseWriter, r *http.Request, _ *rest.C
 	if err != nil {
 		return err
 	}
-	if path.Dir(name) == "pictures" || name == searchFile {
+	if dir := path.Dir(name); dir == "pictures" || dir == "files" || name == searchFile {
 		return d.serveManualFile(w, r, name)
 	}
 	at := slices.IndexFunc(all, func(c chapter) bool { return c.Path == name })

@@ -19,7 +19,7 @@ func (d *Handlers) Routes() []rest.Route {
 		rest.Raw(rest.Route{Method: "GET", Path: "/docs", ID: "docs", Tag: rest.TagPages, Summary: "Read this API reference as a web page"}, rest.DescribePage("text/html"), d.serveDocs),
 		rest.Raw(rest.Route{Method: "GET", Path: "/manual/{$}", ID: "manual", Tag: rest.TagPages, Summary: "Read the manual"}, rest.DescribePage("text/html"), d.serveManual),
 		rest.Raw(rest.Route{Method: "GET", Path: "/manual/{page}", ID: "manualPage", Tag: rest.TagPages, Summary: "Get a manual page"}, rest.DescribePage("text/html"), d.serveManual),
-		rest.Raw(rest.Route{Method: "GET", Path: "/manual/{folder}/{page}", ID: "manualPart", Tag: rest.TagPages, Summary: "Get a manual page or picture in a subfolder"}, rest.DescribePage("text/html"), d.serveManual),
+		rest.Raw(rest.Route{Method: "GET", Path: "/manual/{folder}/{page}", ID: "manualPart", Tag: rest.TagPages, Summary: "Get a manual page, picture or example file in a subfolder"}, rest.DescribePage("text/html"), d.serveManual),
 		rest.Raw(rest.Route{Method: "GET", Path: "/login", ID: "loginPage", Tag: rest.TagPages, Public: true, Summary: "Show the login page"}, rest.DescribePage("text/html"), d.serveLogin),
 		rest.RawOp(rest.Route{Method: "GET", Path: signOnPath, ID: "startSignOn", Tag: rest.TagPages, Public: true, Stream: true, Summary: "Start single sign-on", About: aboutSignOn}, describeRedirect, d.startSignOn),
 		rest.Raw(rest.Route{Method: "GET", Path: callbackPath, ID: "finishSignOn", Tag: rest.TagPages, Public: true, Stream: true, Summary: "Complete single sign-on", About: aboutCallback}, describeCallback, d.finishSignOn),

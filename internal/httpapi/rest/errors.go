@@ -62,9 +62,17 @@ func (f *Fault) Write(w http.ResponseWriter, fam Family) {
 
 // TooMany refuses a request that is over a limit, and says when to try again.
 func TooMany(a access.Decision, msg string) *Fault {
-	f := Fail(http.StatusTooManyRequests, api.CodeRateLimited, msg+" Try again in "+seconds(a.RetryAfter)+" s.")
-	f.Header = http.Header{"Retry-After": {seconds(a.RetryAfter)}, "Ratelimit-Limit": {strconv.FormatInt(int64(a.Limit), 10)},
-		"Ratelimit-Remaining": {strconv.FormatInt(int64(a.Remaining), 10)}, "Ratelimit-Reset": {seconds(a.Reset)}}
+	f := Later(api.CodeRateLimited, msg, a.RetryAfter)
+	f.Header["Ratelimit-Limit"] = []string{strconv.FormatInt(int64(a.Limit), 10)}
+	f.Header["Ratelimit-Remaining"] = []string{strconv.FormatInt(int64(a.Remaining), 10)}
+	f.Header["Ratelimit-Reset"] = []string{seconds(a.Reset)}
+	return f
+}
+
+// Later refuses a request that the server has no room for now, and says when to try again.
+func Later(code, msg string, after time.Duration) *Fault {
+	f := Fail(http.StatusTooManyRequests, code, msg+" Try again in "+seconds(after)+" s.")
+	f.Header = http.Header{"Retry-After": {seconds(after)}}
 	return f
 }
 

@@ -63,12 +63,15 @@ const strangers = "\x00"
 const Deliverers = strangers + "webhooks\x00"
 
 // Stranger is the name under which requests without a key are counted. No user has such a name.
-func Stranger(r *http.Request) string {
+func Stranger(r *http.Request) string { return strangers + ClientHost(r) }
+
+// ClientHost is the address of the client, or of the proxy before it, without the port.
+func ClientHost(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		host = r.RemoteAddr
+		return r.RemoteAddr
 	}
-	return strangers + host
+	return host
 }
 
 // Payer is the name under which the memory of a request is counted.

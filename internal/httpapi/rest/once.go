@@ -16,6 +16,8 @@ import (
 type Retries struct {
 	Store idempotency.Store
 	Seal  Sealer
+	// Lock waits until no other server on the same store has the lock with this name; nil if there are none.
+	Lock func(ctx context.Context, name string) (release func(), err error)
 
 	inflight inflight
 }
@@ -69,7 +71,16 @@ func (m *Retries) Once(w http.ResponseWriter, c *Call, keys []string, do func(w 
 
 // Enter waits until no other request of the user is answered under the key.
 func (m *Retries) Enter(ctx context.Context, c *Call, key string) (leave func(), err error) {
-	return m.inflight.enter(ctx, c.Who.User+"\x00"+key)
+	left, err := m.inflight.enter(ctx, c.Who.User+"\x00"+key)
+	if err != nil || m.Lock == nil {
+		return left, err
+	}
+	release, err := m.Lock(ctx, "once "+idempotency.Digest(c.Who.User, key))
+	if err != nil {
+		left()
+		return nil, err
+	}
+	return func() { release(); left() }, nil
 }
 
 // OneKey is the Idempotency-Key of a request, if it is a good one.

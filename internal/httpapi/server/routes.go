@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"deckhand/api/health"
@@ -12,8 +13,21 @@ import (
 	"deckhand/internal/session"
 )
 
+// Peers are other servers on the same database. Each method passes a request on and returns true if another server has to
+// answer it.
+type Peers interface {
+	// Conversation is for requests that need the workspace of a conversation.
+	Conversation(w http.ResponseWriter, r *http.Request, id string) (bool, error)
+	// Socket is for requests with the ID of a Socket.IO connection.
+	Socket(w http.ResponseWriter, r *http.Request, sid string) bool
+	// Port is for requests to a port of a sandbox. allow is asked before other servers are.
+	Port(w http.ResponseWriter, r *http.Request, label string, port int, allow func() bool) bool
+}
+
 // Config is what the routes report.
 type Config struct {
+	// Peers are nil if there are none.
+	Peers   Peers
 	Version string
 	// Ready returns the reason if the server is not ready.
 	Ready func(ctx context.Context) error

@@ -28,6 +28,9 @@ func OfRefusal(r *usecase.Refusal) *rest.Fault {
 	if r.Rate != nil {
 		return rest.TooMany(*r.Rate, r.Text)
 	}
+	if r.RetryAfter > 0 {
+		return rest.Later(r.Code, r.Text, r.RetryAfter)
+	}
 	f := rest.Fail(statuses[r.Kind], r.Code, r.Text)
 	if r.Kind == usecase.Invalid {
 		f.Body = &api.ValidationError{Detail: r.Fields, MsgID: r.Code}
@@ -47,6 +50,19 @@ func validAll(list []string) []string {
 		out = append(out, valid(s))
 	}
 	return out
+}
+
+// clientClosed is the status of a request whose client has left. Only logs show it.
+const clientClosed = 499
+
+// For is Of for the response to a request with this context. If something else than this context was
+// cancelled, the client is still waiting and is told to try again.
+func For(ctx context.Context, err error) *rest.Fault {
+	f := Of(err)
+	if f.Status == clientClosed && ctx.Err() == nil {
+		return rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The request was interrupted. Try again.")
+	}
+	return f
 }
 
 // Of is the one table from errors to statuses. What it does not know is
@@ -91,7 +107,7 @@ func Of(err error) *rest.Fault {
 	case errors.Is(err, context.DeadlineExceeded):
 		return rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The request timed out. Try again.")
 	case errors.Is(err, context.Canceled):
-		return rest.Fail(499, api.CodeUnavailable, "The client closed the connection.")
+		return rest.Fail(clientClosed, api.CodeUnavailable, "The client closed the connection.")
 	}
 	var u interface{ Unavailable() string }
 	if errors.As(err, &u) { // the store cannot reach its database

@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"strings"
@@ -22,5 +23,20 @@ func TestRestoreConflictWithOddNames(t *testing.T) {
 	rest.WriteJSON(w, 409, f.Body)
 	if body := w.Body.String(); w.Code != 409 || !strings.Contains(body, fmt.Sprintf("%q,%q", "b\uFFFD", "a")) || !strings.Contains(body, "r\uFFFD") {
 		t.Errorf("%d %s", w.Code, body)
+	}
+}
+
+// Work that was cancelled is the client's doing only if the client has left. A client that waits must
+// not take it for a refusal, which it would not repeat.
+func TestCancelledWork(t *testing.T) {
+	t.Parallel()
+	err := fmt.Errorf("start the sandbox: %w", context.Canceled)
+	waiting, leave := context.WithCancel(t.Context())
+	if f := status.For(waiting, err); f.Status != 503 || f.Msg != "The request was interrupted. Try again." {
+		t.Errorf("a client that waits is told %d %s", f.Status, f.Msg)
+	}
+	leave()
+	if f := status.For(waiting, err); f.Status != 499 {
+		t.Errorf("a client that has left: %d %s", f.Status, f.Msg)
 	}
 }

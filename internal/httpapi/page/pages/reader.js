@@ -49,6 +49,14 @@ function copier(text) {
 
 const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 
+/** small are words that say nothing about a page. */
+const small = new Set(["a", "an", "the", "of", "to", "in", "on", "for", "and", "or", "is", "do", "i", "how"]);
+const asks = (text) => {
+  const all = wordsOf(text);
+  const kept = all.filter((word) => !small.has(word));
+  return kept.length > 0 ? kept : all;
+};
+
 /** search looks through all pages; what it looks through is fetched when it is needed first. */
 function search(input) {
   if (!input) return;
@@ -57,17 +65,18 @@ function search(input) {
   const turn = document.querySelector(".turn");
   let index;
   const show = async () => {
-    const asked = wordsOf(input.value);
+    const asked = asks(input.value);
     found.hidden = asked.length === 0;
     article.hidden = turn.hidden = asked.length > 0;
+    document.querySelector(".reader").classList.toggle("searching", asked.length > 0);
     if (asked.length === 0) return;
     index ??= fetch(input.dataset.index).then((answer) => answer.json());
     const all = await index;
-    if (String(asked) !== String(wordsOf(input.value))) return; // more was typed meanwhile
+    if (String(asked) !== String(asks(input.value))) return; // more was typed meanwhile
     const hits = all
       .map((piece) => ({ piece, worth: worth(piece, asked) }))
       .filter((hit) => hit.worth > 0)
-      .sort((a, b) => b.worth - a.worth);
+      .sort((a, b) => (a.piece.late ?? 0) - (b.piece.late ?? 0) || b.worth - a.worth);
     const head = document.createElement("h1");
     head.textContent = hits.length === 0 ? "No results" : hits.length === 1 ? "1 result" : `${hits.length} results`;
     found.replaceChildren(head, ...hits.slice(0, 30).map(({ piece }) => result(piece, asked, input.dataset.root)));
