@@ -33,8 +33,10 @@ const (
 type saving struct {
 	// used is true if the sandbox was used since the last checkpoint was begun.
 	used bool
-	// gate is held while a checkpoint is being made or files are being restored. It has its own lock.
+	// gate is held while a checkpoint is being made or files are being restored. It has its own lock, and is left by leaveGate.
 	gate gate.Gate
+	// next is the checkpoint of a stop that came while the gate was held; nil if there was none.
+	next *moment
 	// off is true if the workspace is too large.
 	off bool
 	// passed is true if a command did not wait for the checkpoint that is being made.
@@ -45,6 +47,12 @@ type saving struct {
 	begins, paused bool
 	// waits is true while the agent waits for an approval, quiet if no call was running when it began to.
 	waits, quiet bool
+}
+
+// moment is when a checkpoint is made. The session has at least the events up to last.
+type moment struct {
+	origin.Moment
+	last int64
 }
 
 // keepOpen remembers whether users can change the files of a sandbox without the keeper: in a folder of theirs, or because
@@ -84,14 +92,15 @@ func (k *Keeper) turnChanged(row session.Row) {
 		s.quiet = !s.used // a call that runs uses the sandbox
 	}
 	s.begins, s.paused, s.waits = works && !waits, row.Agent == session.AgentPaused, waits
-	due = due && p.box != nil && !s.gate.Busy()
+	due = due && p.box != nil
 	k.mu.Unlock()
 	if due {
 		k.checkpointNow(p, m, row.Last)
 	}
 }
 
-// checkpointNow makes a checkpoint in the background. The session has at least the events up to last.
+// checkpointNow makes a checkpoint in the background. The session has at least the events up to last. While the gate is held, the
+// checkpoint of a stop is made next, and others are left out: what they would have is in the one that is being made.
 func (k *Keeper) checkpointNow(p *place, m origin.Moment, last int64) {
 	if _, ok := k.Driver.(sandbox.Checkpointer); !ok {
 		return
@@ -102,14 +111,34 @@ func (k *Keeper) checkpointNow(p *place, m origin.Moment, last int64) {
 		return
 	}
 	leave, ok := p.saved.gate.Try()
-	if !ok {
-		return
+	switch {
+	case ok:
+		k.checkpointInside(p, moment{m, last}, leave)
+	case m.Stop:
+		p.saved.next = &moment{m, last}
 	}
+}
+
+// checkpointInside makes a checkpoint in the background, and then leaves the gate. It is called with mu and the gate held.
+func (k *Keeper) checkpointInside(p *place, m moment, leave func()) {
 	p.saved.used, p.saved.passed = false, false
 	k.tasks.Go(func() {
-		defer leave()
-		k.checkpoint(p, m, last)
+		k.checkpoint(p, m.Moment, m.last)
+		k.leaveGate(p, leave)
 	})
+}
+
+// leaveGate leaves the gate of a place, after the checkpoint that waits for it, if there is one.
+func (k *Keeper) leaveGate(p *place, leave func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	next := p.saved.next
+	p.saved.next = nil
+	if next == nil || k.closed || p.saved.off {
+		leave()
+		return
+	}
+	k.checkpointInside(p, *next, leave)
 }
 
 // checkpoint makes one checkpoint, unless it is left to the end of the turn.

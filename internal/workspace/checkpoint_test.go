@@ -287,6 +287,28 @@ func TestChangesBetweenTurns(t *testing.T) {
 	}
 }
 
+// The agent is stopped while a checkpoint is being made: that of the stop comes next, and before the sandbox ends.
+func TestStoppedDuringACheckpoint(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.turn("1", "echo one > a", true)
+	r.update(func(s session.State) ([]session.Payload, error) {
+		return []session.Payload{session.UserSaid{Text: "two"}, session.TurnBegan{}, session.ModelAsked{Call: "two", UpTo: s.Last},
+			session.ModelAnswered{Call: "two", ToolCalls: []session.ToolCall{{ID: "two", Name: "run"}}}, session.ToolCalled{ToolCall: session.ToolCall{ID: "two", Name: "run"}}}, nil
+	})
+	r.run("two", "echo two > a")
+	leave, err := r.keeper.HoldGate(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
+	leave()
+	r.until("the sandbox ends", func() bool { return !r.running() })
+	if got := r.checkpoints(); len(got) != 2 || got[1].BetweenTurns {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A terminal that stays open changes files without a new use of the sandbox, and a comparison records nothing.
 func TestChangesThroughOpenTerminal(t *testing.T) {
 	r := newRig(t)

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"time"
 
 	"deckhand/internal/session"
@@ -42,4 +43,13 @@ func (k *Keeper) Refused(id session.ID) int {
 		return p.idle.refused
 	}
 	return 0
+}
+
+// HoldGate holds the gate of a session's checkpoints.
+func (k *Keeper) HoldGate(ctx context.Context, id session.ID) (leave func(), err error) {
+	k.mu.Lock()
+	p := k.places[id]
+	k.mu.Unlock()
+	open, err := p.saved.gate.Enter(ctx)
+	return func() { k.leaveGate(p, open) }, err
 }

@@ -63,7 +63,7 @@ func (k *Keeper) Restore(ctx context.Context, r Restore) error {
 	if err != nil {
 		return err
 	}
-	defer open()
+	defer k.leaveGate(p, open)
 	st, err := k.Sessions.Load(ctx, r.ID)
 	if spec, e := k.Spec(ctx, st); err == nil && e == nil {
 		k.keepOpen(p, spec)
