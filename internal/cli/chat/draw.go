@@ -40,8 +40,9 @@ const (
 // status line.
 type drawn struct {
 	*conversation
-	ctx  context.Context
-	send func(tea.Msg)
+	ctx    context.Context
+	send   func(tea.Msg)
+	screen *screenFile
 
 	width, height int
 	colour        bool
@@ -96,11 +97,11 @@ type (
 func (s *conversation) draw(ctx context.Context, keys, screen *os.File) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a signal ends the program below
 	defer cancel()
-	d := &drawn{conversation: s, ctx: ctx, width: cli.Columns(screen), height: 24, colour: cli.WantsColour(), history: prompt.OpenHistory(s.DataDir)}
+	d := &drawn{conversation: s, ctx: ctx, screen: &screenFile{File: screen}, width: cli.Columns(screen), height: 24, colour: cli.WantsColour(), history: prompt.OpenHistory(s.DataDir)}
 	s.Display = terminal.New(terminal.Options{Out: &d.out, Color: d.colour, Width: func() int { return d.width }, Messages: true, OnStatus: func(text string) { d.doing = text }})
 	d.input = prompt.New(d.colour)
 	d.welcome()
-	p := tea.NewProgram(d, tea.WithInput(keys), tea.WithOutput(screen), tea.WithContext(ctx))
+	p := tea.NewProgram(d, tea.WithInput(keys), tea.WithOutput(d.screen), tea.WithContext(ctx))
 	d.send = p.Send
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -330,7 +331,7 @@ func (d *drawn) flush() tea.Cmd {
 			d.waiting = append(d.waiting, strings.Split(ansi.Hardwrap(line, max(d.width-1, 1), true), "\n")...)
 		}
 	}
-	if d.printing || len(d.waiting) == 0 || d.spin == 0 { // the renderer must have drawn once
+	if d.printing || len(d.waiting) == 0 || !d.screen.drawn.Load() {
 		return nil
 	}
 	d.printing = true
