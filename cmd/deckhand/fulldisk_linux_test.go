@@ -40,7 +40,7 @@ func TestMessagesOnADiskThatSandboxesFill(t *testing.T) {
 				bytes, inodes := left(t, dir)
 				var ids []string
 				in := func(id, name string) string { return filepath.Join(dir, "boxes", id, "ws", name) }
-				for range 10 {
+				for range soak.Times(4, 10) {
 					id := b.create("$ touch begun; until [ -e go ]; do sleep 0.1; done; " + flood + "; echo all'' written")
 					b.until("a command runs", func() bool { _, err := os.Stat(in(id, "begun")); return err == nil })
 					ids = append(ids, id)
