@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
@@ -24,10 +25,13 @@ func (b *box) again(t *testing.T) {
 
 func (b *box) save(t *testing.T) []Saved {
 	t.Helper()
-	for {
+	for late := time.Now().Add(time.Minute); ; {
 		saved, err := b.shells.Save(t.Context())
 		if p, _ := b.inside(); err != nil && (p == nil || !p.quiet()) {
 			continue // it is on its way to its prompt
+		}
+		if errors.Is(err, rpc.ErrBusy) && time.Now().Before(late) {
+			continue // a process of a shell that was closed is still ending
 		}
 		if err != nil {
 			t.Fatal(err)
