@@ -43,7 +43,7 @@ const dumpForm = `SET LOCAL enable_sort = off; SET LOCAL bytea_output = 'hex'; S
 func Copy(ctx context.Context, address string, w io.Writer) (v int64, err error) {
 	err = withConn(ctx, address, func(c *pg.Conn) error {
 		return c.Transaction(beginDump, func() error {
-			if v, err = version(c); err != nil {
+			if v, _, err = version(c); err != nil {
 				return err
 			}
 			if v == 0 {
@@ -58,7 +58,7 @@ func Copy(ctx context.Context, address string, w io.Writer) (v int64, err error)
 // Empty returns an error if the database has data.
 func Empty(ctx context.Context, address string) error {
 	return withConn(ctx, address, func(c *pg.Conn) error {
-		v, err := version(c)
+		v, _, err := version(c)
 		if err == nil && v > 0 {
 			err = errors.New("the database is not empty; use an empty one")
 		}
@@ -73,7 +73,7 @@ func Load(ctx context.Context, address string, v int64, r io.Reader) error {
 	}
 	return withConn(ctx, address, func(c *pg.Conn) error {
 		return c.Transaction("BEGIN; SET LOCAL lock_timeout = '5min'; SET LOCAL statement_timeout = 0; "+dumpForm, func() error {
-			if before, err := version(c); err != nil || before > 0 {
+			if before, _, err := version(c); err != nil || before > 0 {
 				return errors.Join(err, errors.New("the database is not empty; use an empty one"))
 			}
 			if err := runMissing(c, v); err != nil {

@@ -15,26 +15,33 @@ var migrations embed.FS
 // schema is the version that this program writes: the number of its last migration.
 const schema = 3
 
-// version is the schema of the database, 0 for an empty one.
-func version(c *pg.Conn) (v int64, err error) {
+// oldest has, for each migration, the oldest schema whose programs can use the database after it. During a rolling restart,
+// servers of the version before use the database together with the first one that migrated it, so a migration that keeps
+// the number of the one before may only add what older programs can ignore.
+var oldest = []int64{1, 2, 3}
+
+// version returns the schema of the database, 0 for an empty one, and the oldest schema whose programs can use it.
+func version(c *pg.Conn) (v, needs int64, err error) {
 	made := false
 	if _, err = c.One("SELECT to_regclass('deckhand.schema_version') IS NOT NULL", func(row []any) { made = pg.Truth(row[0]) }); err != nil || !made {
-		return 0, err
+		return 0, 0, err
 	}
-	_, err = c.One("SELECT max(version) FROM deckhand.schema_version", func(row []any) { v = pg.Number(row[0]) })
-	return v, err
+	// Databases that no program with this rule has migrated lack the column.
+	_, err = c.One("SELECT max(version), max(coalesce((to_jsonb(s)->>'needs')::bigint, version)) FROM deckhand.schema_version s",
+		func(row []any) { v, needs = pg.Number(row[0]), pg.Number(row[1]) })
+	return v, needs, err
 }
 
 // migrate brings the database to schema. Several processes may do so at once: the first takes a
 // lock, and the others find the work done when they get it.
 func migrate(c *pg.Conn, readonly, existing bool) error {
-	v, err := version(c)
+	v, needs, err := version(c)
 	switch {
 	case err != nil:
 		return err
-	case v > schema:
+	case needs > schema:
 		return fmt.Errorf("%w (its version is %d, this program knows up to %d)", pg.ErrNewer, v, schema)
-	case v == schema:
+	case v >= schema:
 		return nil
 	case existing && v == 0:
 		return errors.New("it has no data of Deckhand: check the name of the database")
@@ -56,10 +63,11 @@ func runMissing(c *pg.Conn, to int64) error {
 	if err := c.Lock(pg.LockSchema, ""); err != nil {
 		return err
 	}
-	if err := c.Script("CREATE SCHEMA IF NOT EXISTS deckhand; CREATE TABLE IF NOT EXISTS deckhand.schema_version (version bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"); err != nil {
+	if err := c.Script("CREATE SCHEMA IF NOT EXISTS deckhand; CREATE TABLE IF NOT EXISTS deckhand.schema_version (version bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now()); " +
+		"ALTER TABLE deckhand.schema_version ADD COLUMN IF NOT EXISTS needs bigint"); err != nil {
 		return err
 	}
-	before, err := version(c)
+	before, _, err := version(c)
 	if err != nil {
 		return err
 	}
@@ -78,7 +86,7 @@ func runMissing(c *pg.Conn, to int64) error {
 		if err := c.Script(string(script)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if _, err := c.Exec("INSERT INTO deckhand.schema_version (version) VALUES ($1)", int64(i+1)); err != nil {
+		if _, err := c.Exec("INSERT INTO deckhand.schema_version (version, needs) VALUES ($1, $2)", int64(i+1), oldest[i]); err != nil {
 			return err
 		}
 	}

@@ -59,6 +59,51 @@ func TestNewer(t *testing.T) {
 	}
 }
 
+// During a rolling restart, servers of this version use a database that the next version has migrated, and
+// start again on it. The next version may come and go.
+func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	b := newSession(db.NewID())
+	must(t, db.Append(t.Context(), b))
+	must(t, db.base.Update(t.Context(), func(c *pg.Conn) error { // as a program that knows one migration more
+		if err := c.Script("ALTER TABLE deckhand.sessions ADD COLUMN colour text; CREATE TABLE deckhand.colours (name text PRIMARY KEY)"); err != nil {
+			return err
+		}
+		_, err := c.Exec("INSERT INTO deckhand.schema_version (version, needs) VALUES ($1, $2)", int64(schema+1), int64(schema))
+		return err
+	}))
+	b = noted(b, "by a server that runs")
+	must(t, db.Append(t.Context(), b))
+	again := openAt(t, db.address)
+	b = noted(b, "by one that was started again")
+	must(t, again.Append(t.Context(), b))
+	if got := readAll(t, openless(db), b.ID, 0); len(got) != 4 {
+		t.Errorf("%d events", len(got))
+	}
+	must(t, again.Append(t.Context(), newSession(again.NewID())))
+	must(t, again.Check(t.Context()))
+}
+
+// A database of the version before is brought up to date while a server of that version uses it.
+func TestMigratedInUse(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	must(t, db.base.Update(t.Context(), func(c *pg.Conn) error { // what the last migration adds is there, and not noted yet
+		return c.Script("DELETE FROM deckhand.schema_version WHERE version = (SELECT max(version) FROM deckhand.schema_version); ALTER TABLE deckhand.schema_version DROP COLUMN needs")
+	}))
+	b := newSession(db.NewID())
+	must(t, db.Append(t.Context(), b))
+	next := openAt(t, db.address)
+	b = noted(b, "by the next version")
+	must(t, next.Append(t.Context(), b))
+	b = noted(b, "by the version before")
+	must(t, db.Append(t.Context(), b))
+	if got := readAll(t, openless(next), b.ID, 0); len(got) != 4 {
+		t.Errorf("%d events", len(got))
+	}
+}
+
 func TestSchemaIsLastMigration(t *testing.T) {
 	t.Parallel()
 	files, err := migrations.ReadDir("migrations")
@@ -66,6 +111,9 @@ func TestSchemaIsLastMigration(t *testing.T) {
 	last := files[len(files)-1].Name()
 	if want := fmt.Sprintf("%05d_", schema); len(files) != schema || !strings.HasPrefix(last, want) {
 		t.Errorf("the last migration is %s, but schema is %d", last, schema)
+	}
+	if len(oldest) != schema {
+		t.Errorf("%d migrations say which programs can use the database after them", len(oldest))
 	}
 }
 
