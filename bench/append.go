@@ -81,7 +81,10 @@ func creation(id session.ID) session.Batch {
 
 // growing gives each caller a session of its own and a function that appends
 // one event to it.
-func growing(ctx context.Context, db *sqlite.DB) (func(caller int) error, error) {
+func growing(ctx context.Context, db interface {
+	session.Log
+	NewID() session.ID
+}) (func(caller int) error, error) {
 	books := make([]*book, callers)
 	for i := range books {
 		books[i] = begin(db.NewID(), "admin", time.Now())

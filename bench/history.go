@@ -84,8 +84,8 @@ func (b *book) flush(ctx context.Context, log session.Log) error {
 	return err
 }
 
-// store makes a conversation of about n events.
-func store(ctx context.Context, db *sqlite.DB, owner string, n int64) (session.ID, error) {
+// longLog makes a conversation of about n events.
+func longLog(ctx context.Context, db *sqlite.DB, owner string, n int64) (session.ID, error) {
 	b := begin(db.NewID(), owner, time.Now())
 	for {
 		b.grow(min(n, b.state.Last+1000))

@@ -118,7 +118,7 @@ func longSteps(b *bench) error {
 func (s *study) compare(ctx context.Context, took *[3][]time.Duration, allocs *[3]float64) error {
 	var models [3]*thinker
 	for i, size := range stepsAt {
-		id, err := store(ctx, s.db, "admin", size)
+		id, err := longLog(ctx, s.db, "admin", size)
 		if err == nil {
 			models[i], err = s.begin(ctx, id)
 		}

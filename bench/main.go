@@ -47,6 +47,7 @@ var scenarios = []scenario{
 	{"cold", "Cold: programs that were just started", coldStarts},
 	{"first", "First turns: conversations that begin", firstTurns},
 	{"warm", "Warm turns: a message, a command and an answer, against their parts", warmTurns},
+	{"postgres", "PostgreSQL: appends against raw inserts, many stored conversations against none", onPostgres},
 	{"sandbox", "Sandbox: start, command and memory against bare ones", sandboxes},
 }
 

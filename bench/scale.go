@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,14 +11,19 @@ import (
 	"time"
 
 	"deckhand/bench/report"
+	"deckhand/internal/datadir"
 	"deckhand/internal/load"
+	"deckhand/internal/secret"
 	"deckhand/internal/session"
+	"deckhand/internal/store"
+	"deckhand/internal/store/postgres"
 	"deckhand/internal/store/sqlite"
 )
 
 // look is what is seen of a server with a number of stored conversations.
 type look struct {
 	conversations int
+	database      string    // the URL of a PostgreSQL database; "" is SQLite in the data folder
 	keys          []string  // of the admin
 	starts        []float64 // ms to the first healthy answer
 	rss           float64   // MB, of the first one
@@ -37,7 +43,11 @@ func scale(b *bench) error {
 	if full == 0 {
 		full = pick(b, 100_000, 10_000)
 	}
-	looks := []*look{{conversations: 0}, {conversations: 20}, {conversations: full}}
+	return compareLooks(b, "scale", &look{conversations: 0}, &look{conversations: 20}, &look{conversations: full})
+}
+
+// compareLooks compares servers with different numbers of conversations.
+func compareLooks(b *bench, part string, looks ...*look) error {
 	var dirs []string
 	for _, l := range looks {
 		dir, err := b.stock(l)
@@ -55,16 +65,16 @@ func scale(b *bench) error {
 		last := len(looks) - 1
 		say("round %d: healthy after %s empty, %s full", round+1, report.Figure(looks[0].starts[round], report.Millis), report.Figure(looks[last].starts[round], report.Millis))
 	}
-	record(b.report, b, looks[0], looks[1], looks[2])
+	record(b.report, b, part, looks[0], looks[1], looks[2])
 	return nil
 }
 
-func record(r *report.Report, b *bench, none, few, full *look) {
+func record(r *report.Report, b *bench, part string, none, few, full *look) {
 	n := report.Figure(float64(full.conversations), report.Count)
-	r.Add("scale", "start to healthy with "+n+" conversations, against none", report.Millis, load.Median(full.starts), load.Median(none.starts)).AtMost(300).RatioAtMost(1.2)
-	r.Add("scale", "memory of an empty server", report.Megabytes, none.rss, 0).AtMost(40)
-	r.Add("scale", "memory with "+n+" conversations, against none", report.Megabytes, full.rss, none.rss).Require(full.rss-none.rss <= 10, "at most 10 MB more")
-	r.Add("scale", "first page of the list with "+n+", against an empty one", report.Millis, load.Median(full.list), load.Median(none.list)).AtMost(1)
+	r.Add(part, "start to healthy with "+n+" conversations, against none", report.Millis, load.Median(full.starts), load.Median(none.starts)).AtMost(300).RatioAtMost(1.2)
+	r.Add(part, "memory of an empty server", report.Megabytes, none.rss, 0).AtMost(40)
+	r.Add(part, "memory with "+n+" conversations, against none", report.Megabytes, full.rss, none.rss).Require(full.rss-none.rss <= 10, "at most 10 MB more")
+	r.Add(part, "first page of the list with "+n+", against an empty one", report.Millis, load.Median(full.list), load.Median(none.list)).AtMost(1)
 	for _, row := range []struct {
 		name       string
 		full, base []float64
@@ -74,15 +84,18 @@ func record(r *report.Report, b *bench, none, few, full *look) {
 		{"first page of an old conversation", full.open, few.open},
 		{"change of its title", full.rename, few.rename},
 	} {
-		r.Add("scale", row.name+" with "+n+", against a server with 20", report.Millis, load.Median(row.full), load.Median(row.base)).RatioAtMost(1.2)
+		r.Add(part, row.name+" with "+n+", against a server with 20", report.Millis, load.Median(row.full), load.Median(row.base)).RatioAtMost(1.2)
+	}
+	if full.database != "" {
+		return
 	}
 	events := float64(full.conversations) * float64(max(b.events, shortBook))
-	r.Add("scale", "disk for each of "+report.Figure(events, report.Count)+" events", report.Bytes, float64(full.bytes)/events, 0).AtMost(100)
+	r.Add(part, "disk for each of "+report.Figure(events, report.Count)+" events", report.Bytes, float64(full.bytes)/events, 0).AtMost(100)
 }
 
 // take starts a server, looks, and stops it.
 func (l *look) take(b *bench, dir string) error {
-	c, err := load.Serve(b.ctx, b.dir, b.server, dir, nil)
+	c, err := load.Serve(b.ctx, b.dir, b.server, dir, nil, l.flags()...)
 	if err != nil {
 		return err
 	}
@@ -140,7 +153,7 @@ func (b *bench) stock(l *look) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, err := load.Serve(b.ctx, b.dir, b.server, dir, nil)
+	c, err := load.Serve(b.ctx, b.dir, b.server, dir, nil, l.flags()...)
 	if err != nil {
 		return "", err
 	}
@@ -149,8 +162,7 @@ func (b *bench) stock(l *look) (string, error) {
 	if err != nil || l.conversations == 0 {
 		return dir, err
 	}
-	file := filepath.Join(dir, "deckhand.db")
-	db, err := sqlite.Open(b.ctx, file, sqlite.Options{})
+	db, err := l.openStore(b.ctx, dir)
 	if err != nil {
 		return "", err
 	}
@@ -166,7 +178,7 @@ func (b *bench) stock(l *look) (string, error) {
 	if closed := db.Close(); err == nil {
 		err = closed
 	}
-	if info, statErr := os.Stat(file); statErr == nil {
+	if info, statErr := os.Stat(filepath.Join(dir, "deckhand.db")); statErr == nil {
 		l.bytes = info.Size()
 	}
 	return dir, err
@@ -177,7 +189,42 @@ const (
 	shortBook = 10 // events that begin and its title make
 )
 
-func (l *look) fill(b *bench, db *sqlite.DB, from, to int) error {
+// stored is a database that is filled.
+type stored interface {
+	store.Backend
+	datadir.ChainStore
+	Tend(ctx context.Context, before time.Time) error
+}
+
+// flags are those of a server on the database.
+func (l *look) flags() []string {
+	if l.database == "" {
+		return nil
+	}
+	return []string{"--database-url", l.database}
+}
+
+// openStore opens the database of a server that has been started once, ready for appends.
+func (l *look) openStore(ctx context.Context, dir string) (db stored, err error) {
+	if l.database == "" {
+		db, err = sqlite.Open(ctx, filepath.Join(dir, "deckhand.db"), sqlite.Options{})
+	} else {
+		db, err = postgres.Open(ctx, l.database, postgres.Options{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	keyring, err := secret.OpenKeyring(ctx, dir, "", db)
+	if err == nil {
+		err = datadir.UseChain(ctx, db, keyring)
+	}
+	if err != nil {
+		db.Close()
+	}
+	return db, err
+}
+
+func (l *look) fill(b *bench, db stored, from, to int) error {
 	var next atomic.Int64
 	next.Store(int64(from) - 1)
 	var wait sync.WaitGroup

@@ -62,7 +62,7 @@ func (y *yard) fill(ctx context.Context) error {
 	for _, l := range lengths {
 		var ids []session.ID
 		for range l.sessions {
-			id, err := store(ctx, y.db, "admin", l.events)
+			id, err := longLog(ctx, y.db, "admin", l.events)
 			if err != nil {
 				return err
 			}

@@ -127,7 +127,7 @@ func openSingle(b *bench, o *office) (_ *single, err error) {
 	if s.hub, err = openHub(s.yard); err != nil {
 		return nil, err
 	}
-	if s.id, err = store(b.ctx, db, "admin", 10); err != nil {
+	if s.id, err = longLog(b.ctx, db, "admin", 10); err != nil {
 		return nil, err
 	}
 	s.in, err = s.hub.follow(b.ctx, s.yard, s.id)

@@ -221,11 +221,17 @@ func address(dir, database string) string {
 // Database makes an empty database.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	name, err := s.create("template1")
+	address, err := s.Create()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Address(name)
+	return address
+}
+
+// Create makes an empty database, for programs that are no tests.
+func (s *Server) Create() (address string, err error) {
+	name, err := s.create("template1")
+	return s.Address(name), err
 }
 
 // Template is what many tests begin with. Making a database takes a second on a busy machine, so
