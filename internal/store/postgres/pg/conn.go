@@ -19,17 +19,28 @@ const (
 )
 
 var (
-	// nested makes the database look up rows by index, in the order in which they are given: groups then lock sessions
-	// in the same order, whatever the planner thinks of the sizes of tables.
-	nested = ", set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true)"
+	// indexed makes the database look up rows by index, whatever the planner thinks of the sizes of tables: after many inserts
+	// it does not know them for minutes. Compilation is off because a plan that cannot avoid a scan counts as expensive.
+	indexed = off("enable_seqscan", "jit")
+	// nested makes it look them up in the order in which they are given: groups then lock sessions in the same order.
+	nested = off("enable_hashjoin", "enable_mergejoin") + indexed
 	limits = "set_config('statement_timeout', '" + millis(StatementTimeout) + "', true), set_config('lock_timeout', '" + millis(LockTimeout) + "', true)"
 	// durable is for writes: they must survive a crash even if synchronous_commit is off for the database.
 	durable = limits + ", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
 
-	beginRead  = "SELECT " + limits
+	// Pages of lists are read in the order of an index.
+	beginRead  = "SELECT " + limits + indexed + off("enable_sort")
 	BeginWrite = "SELECT " + durable
 	BeginGroup = BeginWrite + nested
 )
+
+// off returns expressions that switch settings off until the end of the transaction.
+func off(settings ...string) (sql string) {
+	for _, name := range settings {
+		sql += ", set_config('" + name + "', 'off', true)"
+	}
+	return sql
+}
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
