@@ -89,7 +89,7 @@ func TestRollingRestart(t *testing.T) {
 func TestMigratedInUse(t *testing.T) {
 	t.Parallel()
 	db := openNew(t)
-	must(t, db.base.Update(t.Context(), func(c *pg.Conn) error { // what the last migration adds is there, and not noted yet
+	must(t, db.base.Update(t.Context(), func(c *pg.Conn) error { // the last migration was not run yet
 		return c.Script("DELETE FROM deckhand.schema_version WHERE version = (SELECT max(version) FROM deckhand.schema_version); ALTER TABLE deckhand.schema_version DROP COLUMN needs")
 	}))
 	b := newSession(db.NewID())
