@@ -217,7 +217,7 @@ func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.S
 			done()
 			return nil, err
 		}
-		box, release = b.Under(claim()).MarkTurn(ctx, string(root), root == w.id, &w.marked, st.LastSaid, st.Turns == 0).For(number), done
+		box, release = b.Under(claim()).MarkTurn(string(root), root == w.id, &w.marked, st.LastSaid, st.Turns == 0).For(number), done
 		w.box = box
 		return box, nil
 	}, c)

@@ -33,9 +33,10 @@ type worker struct {
 	placed, queued bool
 	// box is the sandbox that the last call used, called the number of the call
 	// that this worker recorded last, marked the message before whose turn files were recorded.
-	box            *sandbox.Sandbox
-	called, marked int64
-	call           session.ToolCalled
+	box    *sandbox.Sandbox
+	called int64
+	marked atomic.Int64
+	call   session.ToolCalled
 	// fresh is the number of an approved call that has not been started.
 	fresh int64
 	// begun is the claim before ours: commands that people typed after it are not

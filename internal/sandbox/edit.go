@@ -42,5 +42,5 @@ func (s *Sandbox) Edit(ctx context.Context, p EditParams) (EditResult, error) {
 	var r EditResult
 	p.Again = p.Again && !s.only
 	p.Shrink = p.Shrink || p.Command != "view" && s.isFull()
-	return r, s.peer.Call(ctx, "edit", s.fence, p, &r)
+	return r, s.call(ctx, "edit", s.fence, p, &r)
 }

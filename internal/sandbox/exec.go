@@ -32,6 +32,8 @@ type Command struct {
 	Shrink bool `json:"shrink,omitempty"`
 	// Acks are uses that AckLater was called for.
 	Acks []string `json:"acks,omitempty"`
+	// Mark is the turn whose files are recorded before the command is run, see MarkTurn.
+	Mark *GitMarkParams `json:"mark,omitempty"`
 }
 
 // StillRuns is the refusal of a command while the shell is busy.
@@ -92,11 +94,21 @@ var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 // Exec runs a command and waits for its result. Output is passed to live as it arrives
 // (live may be nil, and must not keep it); a second Exec of the same ID repeats earlier
 // output. When ctx ends, only the wait ends: the command continues.
-func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (Result, error) {
-	var r Result
+func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (r Result, err error) {
 	c.Again = c.Again && !s.only
 	c.Shrink = c.Shrink || s.isFull()
 	c.Acks = s.acks.take()
+	if s.info.Marks {
+		c.Mark = s.mark.take()
+	}
+	s.markNow(ctx)
+	if c.Mark != nil {
+		defer func() {
+			if err != nil {
+				s.mark.marked.Store(0) // it may not have been recorded
+			}
+		}()
+	}
 	call, err := s.peer.Open(ctx, "exec", s.fence, c)
 	if err != nil {
 		return r, err
@@ -285,7 +297,7 @@ type ProcessResult struct {
 func (s *Sandbox) Run(ctx context.Context, p Process, stdin io.Reader) (ProcessResult, error) {
 	var r ProcessResult
 	p.Stdin = stdin != nil
-	call, err := s.peer.Open(ctx, "run", s.fence, p)
+	call, err := s.open(ctx, "run", s.fence, p)
 	if err != nil {
 		return r, err
 	}

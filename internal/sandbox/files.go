@@ -73,13 +73,13 @@ func Sum(content []byte) string {
 // Stat returns a file, without following a final symbolic link.
 func (s *Sandbox) Stat(ctx context.Context, p PathParams) (File, error) {
 	var f File
-	return f, s.peer.Call(ctx, "stat", 0, p, &f)
+	return f, s.call(ctx, "stat", 0, p, &f)
 }
 
 // List returns the entries of a folder, sorted by name.
 func (s *Sandbox) List(ctx context.Context, p PathParams) ([]File, error) {
 	var out []File
-	return out, s.peer.Call(ctx, "list", 0, p, &out)
+	return out, s.call(ctx, "list", 0, p, &out)
 }
 
 // Read copies a file, or a part of it, to w. It never blocks: anything but a regular file
@@ -96,7 +96,7 @@ func (s *Sandbox) Write(ctx context.Context, p WriteParams, r io.Reader) (File, 
 	if p.Match != "" { // an older runner would ignore it
 		method = "replace"
 	}
-	call, err := s.peer.Open(ctx, method, s.fence, p)
+	call, err := s.open(ctx, method, s.fence, p)
 	if err != nil {
 		return f, err
 	}
@@ -141,12 +141,12 @@ func (s *source) Read(b []byte) (int, error) {
 
 // Mkdir creates a folder and its parents.
 func (s *Sandbox) Mkdir(ctx context.Context, p PathParams) error {
-	return s.peer.Call(ctx, "mkdir", s.fence, p, nil)
+	return s.call(ctx, "mkdir", s.fence, p, nil)
 }
 
 // Remove deletes a file, or a folder with its contents.
 func (s *Sandbox) Remove(ctx context.Context, p PathParams) error {
-	return s.peer.Call(ctx, "remove", s.fence, p, nil)
+	return s.call(ctx, "remove", s.fence, p, nil)
 }
 
 // Format is an archive format.
@@ -204,7 +204,7 @@ func (s *Sandbox) Unlinked(ctx context.Context) (int64, error) {
 
 // receive makes a call whose data is written to w.
 func (s *Sandbox) receive(ctx context.Context, method string, in any, w io.Writer, out any) error {
-	call, err := s.peer.Open(ctx, method, 0, in)
+	call, err := s.open(ctx, method, 0, in)
 	if err != nil {
 		return err
 	}

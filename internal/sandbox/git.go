@@ -16,7 +16,7 @@ type GitChange struct {
 // an empty tree. ErrNoRepo if there is no repository.
 func (s *Sandbox) GitChanges(ctx context.Context) ([]GitChange, error) {
 	var out []GitChange
-	return out, s.peer.Call(ctx, "git/changes", 0, nil, &out)
+	return out, s.call(ctx, "git/changes", 0, nil, &out)
 }
 
 // GitDiff is a file before and after. Either is nil if the file did not, or does not,
@@ -30,5 +30,5 @@ type GitDiff struct {
 // not text, ErrEscapes if it is outside of the workspace.
 func (s *Sandbox) GitDiff(ctx context.Context, path []byte) (GitDiff, error) {
 	var d GitDiff
-	return d, s.peer.Call(ctx, "git/diff", 0, PathParams{Path: path, Within: true}, &d)
+	return d, s.call(ctx, "git/diff", 0, PathParams{Path: path, Within: true}, &d)
 }

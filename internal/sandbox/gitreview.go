@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"time"
 )
 
 // The ranges of a review: what the workspace is compared with.
@@ -62,7 +61,7 @@ type GitReview struct {
 // GitReview lists the changes of a range. ErrNoRepo as GitChanges.
 func (s *Sandbox) GitReview(ctx context.Context, r GitRange) (GitReview, error) {
 	var out GitReview
-	return out, s.peer.Call(ctx, "git/review", 0, r, &out)
+	return out, s.call(ctx, "git/review", 0, r, &out)
 }
 
 // GitCompareParams names a file and, if it was renamed, its old path.
@@ -89,7 +88,7 @@ type GitComparison struct {
 // GitCompare is GitDiff for a range. A file that is not text has no Text.
 func (s *Sandbox) GitCompare(ctx context.Context, p GitCompareParams) (GitComparison, error) {
 	var out GitComparison
-	return out, s.peer.Call(ctx, "git/compare", 0, p, &out)
+	return out, s.call(ctx, "git/compare", 0, p, &out)
 }
 
 // GitRevertFile is a file to revert, as a review with the ETag showed it.
@@ -108,7 +107,7 @@ type GitRevertParams struct {
 // GitRevert reverts files. If one of them has changed since the review, nothing is reverted
 // and the error is ErrChanged. ErrBusy if another git command is running in the repository.
 func (s *Sandbox) GitRevert(ctx context.Context, p GitRevertParams) error {
-	return s.peer.Call(ctx, "git/revert", s.fence, p, nil)
+	return s.call(ctx, "git/revert", s.fence, p, nil)
 }
 
 // GitStageParams stages or unstages changed files.
@@ -119,7 +118,7 @@ type GitStageParams struct {
 
 // GitStage stages or unstages files.
 func (s *Sandbox) GitStage(ctx context.Context, p GitStageParams) error {
-	return s.peer.Call(ctx, "git/stage", s.fence, p, nil)
+	return s.call(ctx, "git/stage", s.fence, p, nil)
 }
 
 // GitCommitParams commits in the repository with this name.
@@ -143,7 +142,7 @@ type GitCommitted struct {
 // GitCommit commits without running hooks. ErrInvalid says why there is nothing to commit.
 func (s *Sandbox) GitCommit(ctx context.Context, p GitCommitParams) (GitCommitted, error) {
 	var out GitCommitted
-	return out, s.peer.Call(ctx, "git/commit", s.fence, p, &out)
+	return out, s.call(ctx, "git/commit", s.fence, p, &out)
 }
 
 // GitMarkParams names a turn by the number of the user's message.
@@ -158,20 +157,4 @@ type GitMarkParams struct {
 // GitMark records the files of all repositories as they are before a turn.
 func (s *Sandbox) GitMark(ctx context.Context, p GitMarkParams) error {
 	return s.peer.Call(ctx, "git/mark", s.fence, p, nil)
-}
-
-// markTime is the maximum time that a turn's first call waits for its files to be recorded.
-const markTime = 10 * time.Second
-
-// MarkTurn is GitMark before the first call of a turn of a conversation, if own says that the sandbox is its own. marked is the turn
-// that was recorded last. A call is not worth failing for it, so errors are ignored. It returns s.
-func (s *Sandbox) MarkTurn(ctx context.Context, conversation string, own bool, marked *int64, turn int64, first bool) *Sandbox {
-	if !own || *marked == turn {
-		return s
-	}
-	*marked = turn
-	ctx, cancel := context.WithTimeout(ctx, markTime)
-	defer cancel()
-	_ = s.GitMark(ctx, GitMarkParams{Turn: turn, First: first, Conversation: conversation})
-	return s
 }

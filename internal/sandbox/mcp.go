@@ -42,7 +42,7 @@ type MCPState struct {
 // was started with the same words, and asks for its tools.
 func (s *Sandbox) MCPStart(ctx context.Context, server MCPServer) (MCPState, error) {
 	var st MCPState
-	return st, s.peer.Call(ctx, "mcp/start", s.fence, server, &st)
+	return st, s.call(ctx, "mcp/start", s.fence, server, &st)
 }
 
 // MCPCall is one call of a tool, idempotent by its ID as a Command is.
@@ -68,7 +68,7 @@ type MCPResult struct {
 func (s *Sandbox) MCPCall(ctx context.Context, c MCPCall) (MCPResult, error) {
 	var r MCPResult
 	c.Again = c.Again && !s.only
-	return r, s.peer.Call(ctx, "mcp/call", s.fence, c, &r)
+	return r, s.call(ctx, "mcp/call", s.fence, c, &r)
 }
 
 // MCPStates lists the tool servers.

@@ -35,6 +35,7 @@ type Sandbox struct {
 	told  *told
 	// restarted is true until the agent was told, see Restarted.
 	restarted *atomic.Bool
+	mark      *mark // see MarkTurn
 }
 
 // told is the environment that the runner was told over a connection, if known.
@@ -80,6 +81,8 @@ type Info struct {
 	Workspace string `json:"workspace,omitempty"`
 	// Acks says that the runner takes acknowledgements with commands.
 	Acks bool `json:"acks,omitempty"`
+	// Marks says that the runner records the files of a turn with its first command.
+	Marks bool `json:"marks,omitempty"`
 }
 
 // Connect speaks to the runner at the other end of the link.

@@ -73,11 +73,11 @@ type GlobResult struct {
 // its author.
 func (s *Sandbox) Grep(ctx context.Context, p GrepParams) (GrepResult, error) {
 	var r GrepResult
-	return r, s.peer.Call(ctx, "grep", 0, p, &r)
+	return r, s.call(ctx, "grep", 0, p, &r)
 }
 
 // Glob looks for names, in the same files as Grep.
 func (s *Sandbox) Glob(ctx context.Context, p GlobParams) (GlobResult, error) {
 	var r GlobResult
-	return r, s.peer.Call(ctx, "glob", 0, p, &r)
+	return r, s.call(ctx, "glob", 0, p, &r)
 }

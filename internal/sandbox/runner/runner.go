@@ -191,8 +191,10 @@ func (r *Runner) handlers(done *results.Store) rpc.Handlers {
 	maps.Copy(h.Calls, edit.New(edit.Config{Results: done, Dir: filepath.Join(r.config.State, "undo"), Workspace: r.config.Workspace,
 		Private: []string{r.config.State}}).Handlers())
 	maps.Copy(h.Calls, search.New(search.Config{Workspace: r.config.Workspace, Private: []string{r.config.State}}).Handlers())
-	maps.Copy(h.Calls, gitview.New(gitview.Config{Spawner: r.spawner, Workspace: r.config.Workspace,
-		Env: func() []string { return spawn.SystemFirst(r.config.Env) }}).Handlers())
+	view := gitview.New(gitview.Config{Spawner: r.spawner, Workspace: r.config.Workspace,
+		Env: func() []string { return spawn.SystemFirst(r.config.Env) }})
+	maps.Copy(h.Calls, view.Handlers())
+	r.shells.Mark = func(ctx context.Context, p sandbox.GitMarkParams) { _ = view.Mark(ctx, p) }
 	maps.Copy(h.Calls, r.tools.Handlers())
 	maps.Copy(h.Calls, r.config.More)
 	calls, raw = ports.Handlers()
@@ -328,7 +330,7 @@ func (r *Runner) nextAttach() <-chan struct{} {
 }
 
 func (r *Runner) hello(context.Context, *rpc.Call) (any, error) {
-	info := sandbox.Info{Boot: r.boot, Version: r.config.Version, Shell: r.shells.Program(), Acks: true, Workspace: r.config.Workspace}
+	info := sandbox.Info{Boot: r.boot, Version: r.config.Version, Shell: r.shells.Program(), Acks: true, Marks: true, Workspace: r.config.Workspace}
 	if real, err := filepath.EvalSymlinks(info.Workspace); err == nil {
 		info.Workspace = real
 	}

@@ -45,7 +45,18 @@ func (s *Shells) exec(ctx context.Context, c *rpc.Call) (any, error) {
 	for _, id := range cmd.Acks {
 		_ = s.config.Results.Ack(id) // only frees disk space
 	}
+	s.mark(ctx, cmd)
 	return s.call(cmd).follow(ctx, c)
+}
+
+// mark records the files of a turn that a command begins. The command is run also if that fails or takes too long.
+func (s *Shells) mark(ctx context.Context, cmd sandbox.Command) {
+	if cmd.Mark == nil || s.Mark == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sandbox.MarkTime)
+	defer cancel()
+	s.Mark(ctx, *cmd.Mark)
 }
 
 // call finds the call of this ID, or begins it.

@@ -63,8 +63,10 @@ type Shells struct {
 	tasks   sync.WaitGroup
 	// ProcessLimit ends what keeps the sandbox at its limit of processes.
 	ProcessLimit *processlimit.Watch
-	starts       atomic.Pointer[string] // where shells begin, nil for the workspace
-	ending       sync.RWMutex           // locked while killAll ends everything; calls begin after that
+	// Mark records the files of a turn before its first command; nil does not. Set it before the first command.
+	Mark   func(context.Context, sandbox.GitMarkParams)
+	starts atomic.Pointer[string] // where shells begin, nil for the workspace
+	ending sync.RWMutex           // locked while killAll ends everything; calls begin after that
 
 	mu        sync.Mutex
 	closed    bool
