@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,10 +70,17 @@ func (w *Watch) again() (bool, error) {
 	if w.whole && now.Sub(w.kept.looked) < keptFresh {
 		return false, nil
 	}
-	if !w.whole {
+	if w.kept.stamps == nil {
+		if known, ok := w.unchanged(now); ok {
+			changed := !w.whole || !maps.EqualFunc(known, w.known, slices.Equal)
+			w.known, w.kept.looked = known, now
+			return changed, nil
+		}
+	}
+	if !w.whole || w.kept.stamps == nil {
 		w.load()
 	}
-	if now.Sub(w.kept.whole) > keptFor || now.Before(w.kept.whole) {
+	if w.kept.expired(now) {
 		w.kept.whole, w.kept.stamps = now, map[string]stamp{}
 		if _, err := w.all(); err != nil {
 			return false, err
@@ -89,6 +98,31 @@ func (w *Watch) again() (bool, error) {
 	}
 	return changed || !w.whole, err
 }
+
+// expired reports whether everything has to be looked through.
+func (k *kept) expired(now time.Time) bool {
+	return now.Sub(k.whole) > keptFor || now.Before(k.whole)
+}
+
+// unchanged returns the private files that the file names, by their folders, if all of its stamps hold. That is the usual case, and
+// there are ten thousands of folders: it takes one look at each and remembers none of them.
+func (w *Watch) unchanged(now time.Time) (known map[string][]string, ok bool) {
+	known, folders := map[string][]string{}, 0
+	whole, err := w.readKept(func(folder string, s stamp) error {
+		folders++
+		if s == (stamp{}) || stampOf(folder) != s {
+			return errStale
+		}
+		return nil
+	}, func(path string) {
+		folder := filepath.Dir(path)
+		known[folder] = append(known[folder], path)
+	})
+	k := kept{whole: whole}
+	return known, err == nil && folders > 0 && !k.expired(now)
+}
+
+var errStale = errors.New("a folder has changed")
 
 // recheck looks into the folders whose stamps do not hold, and into those above
 // them: whether a folder may be looked into at all is noted there.
@@ -139,49 +173,72 @@ func (w *Watch) key() string {
 // load reads the file. One that cannot be read is as good as none.
 func (w *Watch) load() {
 	w.known, w.kept.stamps, w.kept.whole = map[string][]string{}, map[string]stamp{}, time.Time{}
-	f, err := os.Open(w.kept.path)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	if !lines.Scan() || lines.Text() != w.key() || !lines.Scan() {
-		return
-	}
-	whole, err := time.Parse(time.RFC3339Nano, lines.Text())
-	for lines.Scan() && err == nil {
-		err = w.loadLine(lines.Text())
-	}
-	if err != nil || lines.Err() != nil || len(w.kept.stamps) == 0 {
-		return
-	}
-	w.kept.whole = whole
-}
-
-// loadLine reads a folder with its stamp, or a private file of the folder before it.
-func (w *Watch) loadLine(line string) error {
-	if private, ok := strings.CutPrefix(line, "- "); ok {
-		path, err := strconv.Unquote(private)
+	whole, err := w.readKept(func(folder string, s stamp) error {
+		w.kept.stamps[folder] = s
+		if w.known[folder] == nil {
+			w.known[folder] = []string{}
+		}
+		return nil
+	}, func(path string) {
 		folder := filepath.Dir(path)
 		w.known[folder] = append(w.known[folder], path)
-		return err
+	})
+	if err == nil && len(w.kept.stamps) > 0 {
+		w.kept.whole = whole
 	}
-	f := strings.SplitN(line, " ", 4)
-	if len(f) < 4 {
-		return errors.New("a line is too short")
+}
+
+// readKept passes on what the file says, and returns when everything was looked through.
+func (w *Watch) readKept(folder func(string, stamp) error, private func(string)) (whole time.Time, err error) {
+	body, err := os.ReadFile(w.kept.path)
+	if err != nil {
+		return whole, err
 	}
-	dev, err1 := strconv.ParseUint(f[0], 36, 64)
-	ino, err2 := strconv.ParseUint(f[1], 36, 64)
-	changed, err3 := strconv.ParseInt(f[2], 36, 64)
-	folder, err4 := f[3], error(nil)
+	key, rest, _ := strings.Cut(string(body), "\n")
+	if key != w.key() {
+		return whole, errors.New("it is not about these folders")
+	}
+	date, rest, _ := strings.Cut(rest, "\n")
+	if whole, err = time.Parse(time.RFC3339Nano, date); err != nil {
+		return whole, err
+	}
+	for line := range strings.Lines(rest) {
+		line = strings.TrimSuffix(line, "\n")
+		if quoted, ok := strings.CutPrefix(line, "- "); ok {
+			path, err := strconv.Unquote(quoted)
+			if err != nil {
+				return whole, err
+			}
+			private(path)
+			continue
+		}
+		path, s, err := parseFolder(line)
+		if err == nil {
+			err = folder(path, s)
+		}
+		if err != nil {
+			return whole, err
+		}
+	}
+	return whole, nil
+}
+
+// parseFolder reads the line of a folder.
+func parseFolder(line string) (folder string, s stamp, err error) {
+	dev, line, _ := strings.Cut(line, " ")
+	ino, line, _ := strings.Cut(line, " ")
+	changed, folder, ok := strings.Cut(line, " ")
+	if !ok {
+		return "", s, errors.New("a line is too short")
+	}
+	var errs [4]error
+	s.dev, errs[0] = strconv.ParseUint(dev, 36, 64)
+	s.ino, errs[1] = strconv.ParseUint(ino, 36, 64)
+	s.changed, errs[2] = strconv.ParseInt(changed, 36, 64)
 	if strings.HasPrefix(folder, `"`) {
-		folder, err4 = strconv.Unquote(folder)
+		folder, errs[3] = strconv.Unquote(folder)
 	}
-	w.kept.stamps[folder] = stamp{dev, ino, changed}
-	if w.known[folder] == nil {
-		w.known[folder] = []string{}
-	}
-	return errors.Join(err1, err2, err3, err4)
+	return folder, s, errors.Join(errs[:]...)
 }
 
 // save writes the file, whole or not at all. Another process may do so as well;
@@ -195,7 +252,8 @@ func (w *Watch) save() error {
 	out := bufio.NewWriter(f)
 	fmt.Fprintf(out, "%s\n%s\n", w.key(), w.kept.whole.Format(time.RFC3339Nano))
 	var line []byte
-	for folder, s := range w.kept.stamps {
+	for _, folder := range slices.Sorted(maps.Keys(w.kept.stamps)) { // neighbours in the tree are found faster one after the other
+		s := w.kept.stamps[folder]
 		line = append(strconv.AppendUint(line[:0], s.dev, 36), ' ')
 		line = append(strconv.AppendUint(line, s.ino, 36), ' ')
 		line = append(strconv.AppendInt(line, s.changed, 36), ' ')
