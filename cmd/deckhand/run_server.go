@@ -103,7 +103,7 @@ func (f *localFlags) start(ctx context.Context, all *commands, w io.Writer, at h
 	f.Shared = filepath.Join(f.DataDir, "base")
 	// Loopback, because the user of this command may reach everything that this machine
 	// can reach.
-	c := &serveCmd{DataFlags: config.DataFlags{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, profileFlags: f.profileFlags, ListenFlags: config.ListenFlags{Addr: "127.0.0.1:0"}, level: level}
+	c := &serveCmd{DataFlags: config.DataFlags{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, profileFlags: f.profileFlags, ListenFlags: config.ListenFlags{Addr: "127.0.0.1:0"}, level: level, temporary: !a.keep, seldom: true}
 	a.c = c
 	if f.Folder != "" && a.keep {
 		if err := folder.Of(f.DataDir, f.Folder).Create(); err != nil {

@@ -65,6 +65,8 @@ type serveCmd struct {
 	LogFormat    string        `name:"log-format" group:"monitor" env:"DECKHAND_LOG_FORMAT" default:"text" enum:"text,json" help:"Log format: text or json."`
 
 	level *slog.LevelVar
+	// temporary says that the data is removed with the process, seldom that it may never get a request.
+	temporary, seldom bool
 }
 
 // shutdownTime is how long requests may take after a signal.
@@ -168,7 +170,7 @@ func (c *serveCmd) limits() access.Options {
 }
 
 func (c *serveCmd) open(ctx context.Context) (*data, error) {
-	return openDataWith(ctx, c.DataFlags, c.limits(), store.Options{Reserve: reserveSize, Together: c.Several()})
+	return openDataWith(ctx, c.DataFlags, c.limits(), store.Options{Reserve: reserveSize, Together: c.Several(), Temporary: c.temporary})
 }
 
 // signCookies gives the gate a persistent key, so that browsers stay logged in after a

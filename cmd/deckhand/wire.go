@@ -197,6 +197,7 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 	}
 	config.Server.Board, config.Server.Level = s.board(c, config), c.level
 	config.Server.Peers, config.Legacy.Sockets.Engine.Tag = joined.Router(), joined.Machine()
+	config.Seldom = c.seldom
 	s.api = httpapi.New(config)
 	s.replica.Tell(s.keeper, s.api.Lists(), hub, s.triggers, s.attempts)
 	return s, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 // Config is what the handler needs. What it must not know by import (models,
 // stores, the loop) it gets as functions.
 type Config struct {
+	// Seldom says that there may never be a request: the description of the routes is left to the first one.
+	Seldom bool
 	// Conversations is where conversations are; Account, Files, Git, Hooks, Page, Legacy and MCP
 	// are what the routes on their subjects need.
 	Conversations conversations.Config
@@ -97,6 +100,7 @@ type Handler struct {
 	conversations *conversations.Handlers
 	account       *account.Handlers
 	mcp           *mcp.Handlers
+	described     func() // makes the OpenAPI document, with the schemas that requests are checked against
 	// life ends with Close, and with it all streams.
 	life    rest.Lifetime
 	close   context.CancelFunc
@@ -125,7 +129,10 @@ func New(c Config) *Handler {
 		d.mux.Handle(r.Method+" "+r.Path, d.handler(r))
 	}
 	d.mux.HandleFunc(anything, func(w http.ResponseWriter, r *http.Request) { d.noRoute(w.(*recorder), r) })
-	d.describe()
+	d.described = sync.OnceFunc(d.describe)
+	if !c.Seldom {
+		d.described()
+	}
 	return d
 }
 

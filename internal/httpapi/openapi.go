@@ -90,7 +90,10 @@ var explained = map[int]string{
 }
 
 // Spec is the OpenAPI document as JSON.
-func (d *Handler) Spec() []byte { return d.spec() }
+func (d *Handler) Spec() []byte {
+	d.described()
+	return d.spec()
+}
 
 func (d *Handler) serveSpec(w http.ResponseWriter, _ *http.Request, _ *rest.Call) error {
 	w.Header()["Content-Type"] = rest.JSONType

@@ -88,6 +88,7 @@ func (d *Handler) goOn(w *recorder, r *http.Request, begin time.Time, end func(s
 
 // ServeHTTP is where every request comes in and every answer goes out.
 func (d *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	d.described()
 	begin := time.Now()
 	id := requestID()
 	w := &recorder{ResponseWriter: rw, id: id}

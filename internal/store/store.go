@@ -78,4 +78,6 @@ type Options struct {
 	Reserve int64
 	// Together lets several servers use the database at the same time. A database in a file ignores it.
 	Together bool
+	// Temporary says that the database is removed with the process: no disk space is kept for it.
+	Temporary bool
 }

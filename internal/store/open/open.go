@@ -40,7 +40,11 @@ func Database(ctx context.Context, d config.Database, o store.Options) (store.Ba
 		}
 		return usable(ctx, d, db)
 	}
-	db, err := sqlite.Open(ctx, d.Path, sqlite.Options{Reserve: o.Reserve, Upkeep: server})
+	reserve := o.Reserve
+	if o.Temporary {
+		reserve = 0
+	}
+	db, err := sqlite.Open(ctx, d.Path, sqlite.Options{Reserve: reserve, Upkeep: server})
 	if err != nil {
 		return nil, err
 	}
