@@ -41,6 +41,10 @@ func reopen(terminal string) string {
 	return "{ __dh_l=; } 2>/dev/null 7>&1||\\exec >&" + terminal + ";{ __dh_l=; } 7>&2 2>/dev/null||\\exec 2>&" + terminal + ";"
 }
 
+// bashReopen is the same for bash, which needs no copies of descriptors to see whether they are open. Our name in the conditions
+// keeps a trap of DEBUG from them.
+const bashReopen = `[[ $__dh_G && -e /dev/fd/1 ]]||\exec >&255;[[ $__dh_G && -e /dev/fd/2 ]]||\exec 2>&255;`
+
 // bash runs a command with one line of the pipe, see bashLine.
 //
 // The functions keep the previous command's exit code in __dh_s and show it to
@@ -135,7 +139,7 @@ func bashLine(p *process, number int64, text string) string {
 		end = "{ " + end + "; } " + p.traceTo + ">/dev/null"
 	}
 	return quietly(begin+strconv.FormatInt(number, 10)+" "+bashstate.Text(closing(text, end, p.errexit || p.hooked && p.mayERR))) + ";" +
-		reopen("255") + eval + ";" + end + "\n\n"
+		bashReopen + eval + ";" + end + "\n\n"
 }
 
 // ifElse runs a command after a condition, whatever that is.
