@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"path/filepath"
 
 	"modernc.org/sqlite"
 )
@@ -15,6 +16,10 @@ import (
 // Copy writes the pages of a file as they are at one moment, and returns the version of its schema. Others may write to it at the same
 // time. It changes nothing: the file may be of an earlier version.
 func Copy(ctx context.Context, path string, w io.Writer) (schema int64, err error) {
+	// In a URL, the first part of a relative path would be a host name.
+	if path, err = filepath.Abs(path); err != nil {
+		return 0, err
+	}
 	query := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(5000)", "query_only(1)"}}
 	connector, err := sqlite.NewConnector((&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String())
 	if err != nil {
