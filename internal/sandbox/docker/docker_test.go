@@ -403,7 +403,7 @@ func TestNoEngine(t *testing.T) {
 	if errors.Is(err, sandbox.ErrGone) {
 		t.Error("a sandbox is called gone although it is unknown")
 	}
-	if found := d.Check(t.Context()); len(found) != 1 || !found[0].Fatal {
+	if found := d.Check(t.Context()); len(found) != 1 || !found[0].Fatal || !strings.Contains(found[0].Found, "no such file") || strings.Contains(found[0].Found, "daemon is running") {
 		t.Errorf("check: %v", found)
 	}
 }

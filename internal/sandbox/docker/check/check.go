@@ -3,6 +3,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"deckhand/internal/clip"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker/connect"
+	"deckhand/internal/sandbox/docker/words"
 )
 
 // Engine is an engine and what the docker driver uses with it.
@@ -25,14 +27,23 @@ type Engine struct {
 	HasImage func(context.Context) (bool, error)
 }
 
+// unanswered is the finding about an engine that does not answer.
+func unanswered(what string, err error) sandbox.Finding {
+	f := sandbox.Finding{Fatal: true, What: what, Found: err.Error(), Fix: "Start Docker or Podman, or set --docker-host."}
+	if u := (*sandbox.Unavailable)(nil); errors.As(err, &u) && u.Cause != nil { // which advises the same as the fix
+		f.Found = words.Brief(u.Cause)
+	}
+	if words.Holds(f.Found, "permission denied") {
+		f.Fix = "Give the user who runs the server access to the socket of the engine, such as with: usermod -aG docker USER; then restart the server."
+	}
+	return f
+}
+
 // Check asks the engine what it can do, and looks for the runner and the image.
 func (e Engine) Check(ctx context.Context) []sandbox.Finding {
 	what := "container engine at " + e.Address
 	if err := e.Answers(ctx); err != nil {
-		return []sandbox.Finding{{
-			Fatal: true, What: what, Found: err.Error(),
-			Fix: "Start Docker or Podman, or set --docker-host. The user who runs the server needs access to its socket.",
-		}}
+		return []sandbox.Finding{unanswered(what, err)}
 	}
 	got, err := e.Info(ctx, client.InfoOptions{})
 	if err != nil {

@@ -134,13 +134,16 @@ func Holds(said string, any ...string) bool {
 	return false
 }
 
-// Brief takes the engine's own words out of an error, in one line.
+// Brief takes the engine's own words out of an error, in one line and without advice: that comes from us.
 func Brief(err error) string {
 	said := err.Error()
 	for _, before := range []string{"Error response from daemon: ", "Error: "} {
 		said = strings.ReplaceAll(said, before, "")
 	}
 	said = clip.Line(said)
+	for _, advice := range []string{". Is the docker daemon running?", "; check if the path is correct and if the daemon is running"} {
+		said = strings.ReplaceAll(said, advice, "")
+	}
 	said = strings.TrimSuffix(strings.TrimSuffix(said, "."), ": unknown")
 	return clip.Bytes(said, 500)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -66,10 +67,25 @@ func explain(err error) error {
 	case s == "55P03" || s == "57014" || s == "40P01" || s == "40001": // lock or statement timeout, deadlock
 		return fmt.Errorf("%w (%w)", ErrBusy, err)
 	case Unconnected(err), Lost(err):
-		return fmt.Errorf("%w (%w)", ErrDown, err)
+		return fmt.Errorf("%w (%w)", ErrDown, brief{err})
 	}
 	return err
 }
+
+// brief is an error in one line. An error of connecting has a line for each attempt, and most say the same: one with TLS, one without.
+type brief struct{ error }
+
+func (b brief) Error() string {
+	var lines []string
+	for line := range strings.Lines(b.error.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, " ")
+}
+
+func (b brief) Unwrap() error { return b.error }
 
 // away reports whether the SQLSTATE means that the server is stopping, starting or out of resources.
 func away(state string) bool {
