@@ -22,9 +22,12 @@ type configCmd struct {
 type configCheck struct{ serveCmd }
 
 // Run checks the configuration and returns the first error.
-func (c *configCheck) Run(o *cli.Output) error {
+func (c *configCheck) Run(o *cli.Output, r *config.Resolver) error {
 	if err := c.check(); err != nil {
 		return err
+	}
+	for _, name := range r.Unused {
+		fmt.Fprintf(o.Stdout, "warning: unknown environment variable %s; check its spelling\n", name)
 	}
 	_, err := fmt.Fprintln(o.Stdout, "The configuration is valid.")
 	return err

@@ -51,6 +51,18 @@ func TestConfigShow(t *testing.T) {
 	}
 }
 
+// A misspelled variable has no effect, so it is reported.
+func TestUnknownVariables(t *testing.T) {
+	t.Setenv("DECKHAND_IDLE_CLOZE", "5m")
+	t.Setenv("DECKHAND_IDLE_CLOSE", "5m")
+	if got := must(t, "config", "check"); !strings.Contains(got, "unknown environment variable DECKHAND_IDLE_CLOZE") || strings.Contains(got, "variable DECKHAND_IDLE_CLOSE;") || !strings.Contains(got, "The configuration is valid.") {
+		t.Errorf("printed %s", got)
+	}
+	if b := serve(t, ""); !strings.Contains(b.logs.String(), `"unknown environment variable; check its spelling","name":"DECKHAND_IDLE_CLOZE"`) {
+		t.Errorf("logged %s", b.logs)
+	}
+}
+
 func TestConfigCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -154,11 +166,26 @@ func TestKeyCreateNeedsData(t *testing.T) {
 	}
 }
 
+// A command without the database URL of the server does not work on another database, such as the file that was left after a migration.
+func TestCommandsUseTheDatabaseOfTheServer(t *testing.T) {
+	t.Parallel()
+	dir, url := t.TempDir(), "sqlite:"+filepath.Join(t.TempDir(), "moved.db")
+	must(t, "user", "create", "ada", "--init", "--data-dir", dir)
+	serve(t, dir, "--database-url", url)
+	for _, args := range [][]string{{"key", "create", "--user", "ada"}, {"user", "list"}, {"backup", filepath.Join(t.TempDir(), "b")}} {
+		refuses(t, append(args, "--data-dir", dir), "the server running on "+dir+" uses the database "+url+", not "+filepath.Join(dir, "deckhand.db"))
+		must(t, append(args, "--data-dir", dir, "--database-url", url)...)
+	}
+	if code, out, _ := command(t, "doctor", "--data-dir", dir, "--sandbox", "host"); code == 0 || !strings.Contains(out, "FAIL  database         the server running on") {
+		t.Errorf("doctor: %d\n%s", code, out)
+	}
+}
+
 // Before the first start, doctor connects to the database server that would be used.
 func TestDoctorBeforeTheFirstStart(t *testing.T) {
 	t.Parallel()
 	code, out, _ := command(t, "doctor", "--data-dir", filepath.Join(t.TempDir(), "missing"), "--database-url", "postgres://u:hunter2@127.0.0.1:1/d", "--sandbox", "host")
-	if code == 0 || !strings.Contains(out, "FAIL  database opens") || strings.Contains(out, "hunter2") {
+	if code == 0 || !strings.Contains(out, "FAIL  database opens") || strings.Contains(out, "hunter2") || strings.Count(out, "connection refused") != 1 {
 		t.Errorf("exit code %d, printed %s", code, out)
 	}
 }

@@ -24,6 +24,8 @@ func (s *server) control(ctx context.Context, what, argument string) string {
 		return s.reloader.Answer()
 	case control.LogLevel:
 		return s.reloader.SetLevel(argument)
+	case control.Database:
+		return s.data.where.Described()
 	case control.Address:
 		return s.local + " " + s.public
 	case control.Ticket:

@@ -25,8 +25,9 @@ import (
 
 // data is the open data directory.
 type data struct {
-	db   store.Backend
-	gate *access.Gate
+	db    store.Backend
+	gate  *access.Gate
+	where config.Database
 }
 
 // openData opens the database, and creates the data directory if it is missing.
@@ -67,7 +68,7 @@ func openDataWith(ctx context.Context, c config.DataFlags, o access.Options, s s
 	if err != nil {
 		return nil, err
 	}
-	return &data{db: db, gate: access.NewGate(db, o)}, nil
+	return &data{db: db, gate: access.NewGate(db, o), where: where}, nil
 }
 
 // opener opens the data for the commands that manage users and keys.
@@ -75,6 +76,9 @@ var opener = &admin.Opener{Create: adminData(openData), Existing: adminData(open
 
 func adminData(open func(context.Context, config.DataFlags, access.Options) (*data, error)) func(context.Context, config.DataFlags) (*admin.Data, error) {
 	return func(ctx context.Context, c config.DataFlags) (*admin.Data, error) {
+		if _, err := c.Served(); err != nil {
+			return nil, err
+		}
 		d, err := open(ctx, c, access.Options{})
 		if err != nil {
 			return nil, err

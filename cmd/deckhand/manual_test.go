@@ -113,7 +113,7 @@ func printed(got, want string) bool {
 // started with the flags of the page, and ended when it listens.
 const wrapper = `#!/bin/bash
 export ` + asProgram + `=1
-if [ "${1:-}" = config ]; then unset DECKHAND_ADDR DECKHAND_SANDBOX DECKHAND_RUNNER DECKHAND_TITLES; fi # which are the test's own
+if [ "${1:-}" = config ]; then unset DECKHAND_ADDR DECKHAND_SANDBOX DECKHAND_RUNNER DECKHAND_TITLES DECKHAND_SOAK; fi # which are the test's own
 [ "${1:-}" = serve ] || exec "$PROGRAM" "$@"
 shift
 dir=$(mktemp -d)

@@ -83,6 +83,9 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	c.level = telemetry.Level(c.LogLevel)
 	logger := telemetry.NewLogger(o.Stderr, c.level, c.LogFormat, redactor.Handler)
 
+	for _, name := range file.Unused {
+		logger.Warn("unknown environment variable; check its spelling", "name", name)
+	}
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return fmt.Errorf("cannot create the data directory: %w", err)
 	}

@@ -187,6 +187,8 @@ type Resolver struct {
 	Args []string
 	// Service is the service of the package on this machine; the zero value is Packaged.
 	Service Service
+	// Unused are the DECKHAND_* variables that no flag of any command has, such as misspelled ones.
+	Unused []string
 
 	file    File
 	loaded  bool
@@ -199,16 +201,19 @@ func (r *Resolver) Validate(app *kong.Application) error {
 		return err
 	}
 	known := map[string]bool{}
+	variables := slices.Clone(otherVariables)
 	var walk func(n *kong.Node)
 	walk = func(n *kong.Node) {
 		for _, f := range n.Flags {
 			known[f.Name] = f.Name != "help" && f.Name != "config"
+			variables = append(variables, f.Envs...)
 		}
 		for _, c := range n.Children {
 			walk(c)
 		}
 	}
 	walk(app.Node)
+	r.Unused = unused(variables)
 	var wrong []string
 	for key := range r.file.flags {
 		if !known[strings.ReplaceAll(key, "_", "-")] {

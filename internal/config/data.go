@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"deckhand/internal/control"
 )
 
 // DataFlags are those of commands on the data.
@@ -51,6 +53,48 @@ func (c DataFlags) CheckDatabase() error {
 // Database returns the database that the flags name.
 func (c DataFlags) Database() (Database, error) {
 	return DatabaseOf("--database-url", c.DatabaseURL, c.DatabaseURLFile, c.DataDir)
+}
+
+// Served is Database for commands that work beside a server. If the server that is running on the data directory uses another database, it is
+// an error: what the command changed would have no effect. A file that was left when an installation moved is an example.
+func (c DataFlags) Served() (Database, error) {
+	where, err := c.Database()
+	if err != nil {
+		return where, err
+	}
+	used, err := control.Ask(c.DataDir, control.Database)
+	if err != nil { // no server is running
+		return where, nil
+	}
+	file, isFile := strings.CutPrefix(used, "sqlite:")
+	switch {
+	case isFile && where.Address == "" && sameFile(file, where.Path),
+		!isFile && where.Address != "",                  // the same server has many names
+		!isFile && !strings.HasPrefix(used, "postgres"): // the server is older than this program and does not say
+		return where, nil
+	}
+	return where, fmt.Errorf("the server running on %s uses the database %s, not %s: set --database-url, or --database-url-file, to the database of the server", c.DataDir, used, where)
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// Described is the location of the database for other processes, without a password: sqlite: and an absolute path, or the address.
+func (d Database) Described() string {
+	if d.Address != "" {
+		return redacted(d.Address)
+	}
+	path, err := filepath.Abs(d.Path)
+	if err != nil {
+		return "sqlite:" + d.Path
+	}
+	return "sqlite:" + path
 }
 
 // DatabaseOf returns the database that a flag or the flag for a file with its value names. If both are empty, it is

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -142,4 +143,21 @@ func MasterKey() string {
 		return "the credential master-key cannot be read"
 	}
 	return key
+}
+
+// otherVariables are those of no flag: keys, and what git hooks in a sandbox set.
+var otherVariables = []string{
+	"DECKHAND_MASTER_KEY", "DECKHAND_NEW_MASTER_KEY", "DECKHAND_LLM_API_KEY", "DECKHAND_COAUTHOR", "DECKHAND_HOOKS", "DECKHAND_CONFIG_COUNT",
+}
+
+// unused lists the DECKHAND_* variables of the environment that are not known. Those of tests are left out.
+func unused(known []string) (names []string) {
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "DECKHAND_") && !strings.HasPrefix(name, "DECKHAND_TEST_") && !slices.Contains(known, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -26,6 +26,7 @@ const (
 	Ticket   = "ticket"   // for a login link
 	Reload   = "reload"   // the configuration was changed
 	LogLevel = "loglevel" // the log level; a new one may follow
+	Database = "database" // the location of the database, without a password
 
 	OK = "ok"
 )

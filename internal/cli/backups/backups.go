@@ -52,7 +52,7 @@ func (c *Create) Run(ctx context.Context, o *cli.Output, d *Deps) error {
 	if c.Keep < 0 {
 		return cli.Usagef("--keep must not be negative")
 	}
-	where, err := c.Database()
+	where, err := c.Served()
 	if err != nil {
 		return err
 	}

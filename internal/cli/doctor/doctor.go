@@ -49,7 +49,7 @@ func (c *Command) Run(ctx context.Context, file *config.Resolver, o *cli.Output,
 	}
 	r := &checks.Report{Out: o.Stdout, MasterKey: config.MasterKey()}
 	r.Check("data dir", c.DataDir, checks.DataDir(c.DataDir))
-	where, err := c.Database()
+	where, err := c.Served()
 	r.Check("database", where.String(), err)
 	r.Check("clock", time.Now().Format(time.RFC3339), checks.Clock(time.Now(), where.Path))
 	if err == nil {

@@ -138,7 +138,7 @@ func zoneOf(name string) (*time.Location, error) {
 // it uses a temporary one.
 func (c *Command) target() (config.DataFlags, func(), error) {
 	nothing := func() {}
-	where, err := c.Database()
+	where, err := c.Served()
 	if err != nil || !c.DryRun {
 		return c.DataFlags, nothing, err
 	}
