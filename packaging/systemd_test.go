@@ -52,6 +52,8 @@ func TestServiceFromPackages(t *testing.T) {
 		t.Errorf("wanted one result of the command, got %.2000s", all[strings.Index(all, `"action":"run"`):])
 	}
 
+	b.showsSettings()
+
 	score := b.run("systemd-analyze", "security", "deckhand", "--no-pager")
 	t.Log(score[strings.LastIndex(score, "Overall"):])
 
@@ -64,6 +66,29 @@ func TestServiceFromPackages(t *testing.T) {
 	if left := b.run("sh", "-c", "getent passwd deckhand || pgrep -x 'deckhand|runner' || true"); left != "" {
 		t.Errorf("not removed: %s", left)
 	}
+}
+
+// showsSettings restarts the service with an environment variable and a credential, and expects that commands have the settings of the service.
+func (b *box) showsSettings() {
+	b.t.Helper()
+	b.run("sh", "-ec", `umask 077
+		echo 'DECKHAND_RATE_BURST="77"' >/etc/default/deckhand
+		echo 'smtp://ada:hunter2@localhost:587?from=a@example.org' >/etc/deckhand/smtp-url
+		mkdir -p -m 755 /etc/systemd/system/deckhand.service.d
+		printf '[Service]\nLoadCredential=smtp-url:/etc/deckhand/smtp-url\n' >/etc/systemd/system/deckhand.service.d/smtp.conf
+		systemctl daemon-reload
+		systemctl restart deckhand`)
+	b.ready()
+	shown := strings.Join(strings.Fields(b.run("deckhand", "config", "show")), " ")
+	for _, want := range []string{"data-dir /var/lib/deckhand package", "rate-burst 77 environment DECKHAND_RATE_BURST", "smtp-url-file /run/credentials/deckhand.service/smtp-url credential smtp-url"} {
+		if !strings.Contains(shown, want) {
+			b.t.Errorf("deckhand config show: %q is not in %s", want, shown)
+		}
+	}
+	if got := b.run("deckhand", "config", "check"); !strings.Contains(got, "The configuration is valid.") {
+		b.t.Errorf("deckhand config check: %s", got)
+	}
+	b.run("rm", "/etc/default/deckhand", "/etc/systemd/system/deckhand.service.d/smtp.conf")
 }
 
 // box is a set of namespaces, such as those of a systemd instance that was booted for the test.

@@ -4,6 +4,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -250,10 +251,10 @@ func (r *Resolver) Load() error {
 	}
 	path := configPath(r.Args)
 	if r.service = r.Service.of(r.Args, path); r.service {
-		path = r.Service.Config
-		if err := r.Service.become(); err != nil {
+		if err := errors.Join(r.Service.adopt(), r.Service.become()); err != nil {
 			return err
 		}
+		path = cmp.Or(configPath(r.Args), r.Service.Config)
 	}
 	var err error
 	r.file, err = Read(path)

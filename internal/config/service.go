@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -12,11 +13,12 @@ import (
 	"syscall"
 )
 
-// Service is where the service of the package has its config file and its data.
-type Service struct{ Config, Data string }
+// Service is where the service of the package has its config file and its data, the file with its environment variables, and its systemd
+// credentials while it is running.
+type Service struct{ Config, Data, Environment, Credentials string }
 
 // Packaged is the service of the packages for Linux.
-var Packaged = Service{Config: "/etc/deckhand/deckhand.yaml", Data: "/var/lib/deckhand"}
+var Packaged = Service{Config: "/etc/deckhand/deckhand.yaml", Data: "/var/lib/deckhand", Environment: "/etc/default/deckhand", Credentials: "/run/credentials/deckhand.service"}
 
 // manages lists the commands that work on a server of this machine.
 var manages = []string{"key", "user", "config", "log-level", "health", "doctor"}
@@ -42,6 +44,31 @@ func (s Service) of(args []string, config string) bool {
 	}
 	f.Close()
 	return true
+}
+
+// adopt gives this process the settings that systemd gives the service: environment variables and credentials. Those that this process has
+// take precedence. A file that only root can read is left out if the user is not root.
+func (s Service) adopt() error {
+	b, err := os.ReadFile(s.Environment)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("cannot read the environment of the service: %w", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if _, set := os.LookupEnv(name); set || !strings.HasPrefix(name, "DECKHAND_") {
+			continue
+		}
+		if n := len(value) - 1; n > 0 && value[0] == value[n] && (value[0] == '"' || value[0] == '\'') {
+			value = value[1:n]
+		}
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(s.Credentials); err == nil && os.Getenv("CREDENTIALS_DIRECTORY") == "" {
+		return os.Setenv("CREDENTIALS_DIRECTORY", s.Credentials)
+	}
+	return nil
 }
 
 // become gives up root and continues as the user who owns the data, as the service does. Otherwise files of the service

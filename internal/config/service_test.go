@@ -42,6 +42,28 @@ func TestServiceOfThePackage(t *testing.T) {
 	if err := r.Load(); err != nil || r.file.flags["addr"] != "127.0.0.1:1" {
 		t.Errorf("the config file of the service was not read: %v %v", r.file.flags, err)
 	}
+	s.Environment, s.Credentials = filepath.Join(dir, "environment"), filepath.Join(dir, "credentials")
+	if err := os.WriteFile(s.Environment, []byte("# DECKHAND_C=3\nDECKHAND_A=\"x y\"\n  DECKHAND_B=2\nPATH=/none\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(s.Credentials, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	t.Setenv("DECKHAND_A", "") // unset again after the test
+	t.Setenv("DECKHAND_B", "own")
+	if err := os.Unsetenv("DECKHAND_A"); err != nil {
+		t.Fatal(err)
+	}
+	if used("serve"); os.Getenv("DECKHAND_A") != "" {
+		t.Error("serve has the environment of the service")
+	}
+	if used("doctor"); os.Getenv("DECKHAND_A") != "x y" || os.Getenv("DECKHAND_B") != "own" || os.Getenv("DECKHAND_C") != "" || os.Getenv("PATH") == "/none" {
+		t.Errorf("environment: %q", os.Environ())
+	}
+	if got := os.Getenv("CREDENTIALS_DIRECTORY"); got != s.Credentials {
+		t.Errorf("credentials: %q", got)
+	}
 	if got := s.Hint(dir); !strings.Contains(got, "--data-dir "+s.Data) || s.Hint(s.Data) != "" {
 		t.Errorf("hint: %q", got)
 	}

@@ -106,7 +106,7 @@ func CheckMaster(env string) error {
 func parseEnv(env string) (Master, error) {
 	m, err := ParseMaster(env)
 	if err != nil {
-		return Master{}, fmt.Errorf("%s: %w", EnvMaster, err)
+		return Master{}, fmt.Errorf("%s, or the systemd credential master-key: %w", EnvMaster, err)
 	}
 	return m, nil
 }
