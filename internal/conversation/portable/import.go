@@ -19,8 +19,15 @@ import (
 	"deckhand/internal/workspace"
 )
 
-// errBusy means that the user has another import in progress.
-var errBusy = &conversation.Refusal{Kind: conversation.Conflict, Code: api.CodeConversationRefused, Text: "Another import of yours is in progress. Try again when it is finished."}
+// errBusy means that the user has another import in progress, and errFull that others have as many as the memory of a server is for.
+var (
+	errBusy = &conversation.Refusal{Kind: conversation.Conflict, Code: api.CodeConversationRefused, Text: "Another import of yours is in progress. Try again when it is finished."}
+	errFull = &conversation.Refusal{Kind: conversation.Conflict, Code: api.CodeConversationRefused, Text: "The server is reading the files of other imports. Try again in a minute."}
+)
+
+// maxReading is how many files have their events in memory at the same time: up to 64 MiB each while they come, and several times as
+// much while one after the other is converted.
+const maxReading = 8
 
 const (
 	unfinished = " (import not finished)"
@@ -56,24 +63,12 @@ func (s *Service) run(ctx context.Context, user string, from io.Reader) (api.Imp
 	if err != nil {
 		return out, err
 	}
-	t, err := r.conversation()
+	title, st, err := s.store(ctx, log, user, r, &out)
 	if err != nil {
 		return out, err
 	}
-	title := t.Title
-	t.Title += unfinished
-	id := s.Conversations.NewID()
-	events, skipped := t.Convert(user, time.Now())
-	batches, st, err := session.Import(id, events)
-	if err != nil {
-		return out, bad("its events are not a valid history")
-	}
-	if err := log.AppendAll(ctx, batches); err != nil {
-		return out, err
-	}
-	out = api.ImportedConversation{ConversationID: string(id), Events: len(t.Events) - skipped, SkippedEvents: skipped, SkippedLinks: []string{}}
-	if err = s.importFiles(ctx, id, r, &out); err == nil {
-		err = s.Conversations.Rename(ctx, user, id, cmp.Or(takeover.CleanTitle(title), untitled))
+	if err = s.importFiles(ctx, st.ID, r, &out); err == nil {
+		err = s.Conversations.Rename(ctx, user, st.ID, cmp.Or(takeover.CleanTitle(title), untitled))
 	}
 	if err != nil {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
@@ -81,6 +76,39 @@ func (s *Service) run(ctx context.Context, user string, from io.Reader) (api.Imp
 		return api.ImportedConversation{}, errors.Join(err, s.Conversations.Delete(ctx, user, st.ID))
 	}
 	return out, nil
+}
+
+// store reads the events of a file and stores them as a new conversation. It returns the title that the file has.
+func (s *Service) store(ctx context.Context, log session.WholeLog, user string, r *reader, out *api.ImportedConversation) (title string, st session.State, err error) {
+	s.mu.Lock()
+	full := s.reading >= maxReading
+	if !full {
+		s.reading++
+	}
+	s.mu.Unlock()
+	if full {
+		return "", st, errFull
+	}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.reading--
+	}()
+	t, err := r.conversation()
+	if err != nil {
+		return "", st, err
+	}
+	s.converting.Lock()
+	defer s.converting.Unlock()
+	title = t.Title
+	t.Title += unfinished
+	events, skipped := t.Convert(user, time.Now())
+	batches, st, err := session.Import(s.Conversations.NewID(), events)
+	if err != nil {
+		return "", st, bad("its events are not a valid history")
+	}
+	*out = api.ImportedConversation{ConversationID: string(st.ID), Events: len(t.Events) - skipped, SkippedEvents: skipped, SkippedLinks: []string{}}
+	return title, st, log.AppendAll(ctx, batches)
 }
 
 // enter lets a user import one file at a time.

@@ -73,8 +73,11 @@ type Service struct {
 	// Workspaces is nil if there are none.
 	Workspaces Workspaces
 
-	mu   sync.Mutex
-	busy map[string]bool // users with an import in progress
+	mu      sync.Mutex
+	busy    map[string]bool // users with an import in progress
+	reading int             // imports whose events are read
+	// converting is held while events are converted, which needs much memory.
+	converting sync.Mutex
 }
 
 // Export writes a conversation to w: its events up to the newest one, and its workspace as it is now. Secrets are masked in events as

@@ -26,6 +26,8 @@ const (
 	maxContent = 4 << 30
 	maxEntries = 200_000
 	maxPath    = 4096
+	// Paths and the targets of links are held in memory until the end.
+	maxPaths   = 32 << 20
 	maxPadding = 1 << 20
 	// Events are held in memory until they are stored.
 	maxManifest    = 64 << 10
@@ -52,6 +54,7 @@ type reader struct {
 	sum     hash.Hash
 	entries int
 	content int64
+	room    int // for bytes of paths
 	// next is the entry that was read but not used yet.
 	next *tar.Header
 	seen map[string]byte // types of the paths in the workspace
@@ -65,7 +68,7 @@ func newReader(r io.Reader) (*reader, error) {
 	zip.Multistream(false)
 	// Headers count, too: there may be many of them.
 	limited := &io.LimitedReader{R: zip, N: maxContent + 2048*maxEntries}
-	return &reader{raw: limited, tar: tar.NewReader(limited), sum: sha256.New(), seen: map[string]byte{}}, nil
+	return &reader{raw: limited, tar: tar.NewReader(limited), sum: sha256.New(), room: maxPaths, seen: map[string]byte{}}, nil
 }
 
 // notAFile keeps errors of the connection apart from those of the content.
@@ -104,6 +107,9 @@ func (r *reader) header() (*tar.Header, error) {
 	name := strings.TrimSuffix(h.Name, "/")
 	if len(name) > maxPath || len(h.Linkname) > maxPath || name == "" || strings.ContainsRune(name+h.Linkname, 0) || path.IsAbs(name) || path.Clean(name) != name || name == ".." || strings.HasPrefix(name, "../") {
 		return nil, bad("the entry %q has an invalid path", clipped(h.Name))
+	}
+	if r.room -= len(h.Name) + len(h.Linkname); r.room < 0 {
+		return nil, bad("its paths are longer than %d bytes together", maxPaths)
 	}
 	if h.Name != digestName {
 		describe(r.sum, h)
@@ -202,8 +208,12 @@ func (r *reader) files(each func(file) error) error {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if kind, known := r.seen[dir]; known && kind != tar.TypeDir {
 				return bad("the entry %q lies below a file or a link", clipped(h.Name))
+			} else if known { // and so are the folders above it
+				break
 			}
-			r.seen[dir] = tar.TypeDir // it is created with the entry
+			if r.seen[dir] = tar.TypeDir; len(r.seen) > maxEntries { // it is created with the entry
+				return bad("it has more than %d entries and folders", maxEntries)
+			}
 		}
 		r.seen[name] = h.Typeflag
 		if h.Typeflag == tar.TypeSymlink && h.Linkname == "" {

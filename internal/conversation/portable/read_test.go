@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -53,11 +54,15 @@ func forged(t *testing.T, entries ...entry) []byte {
 }
 
 // read reads a whole file, and returns the paths in the workspace.
-func read(b []byte) (names []string, events int, err error) {
+func read(b []byte) (names []string, events int, err error) { return readWith(b, maxPaths) }
+
+// readWith is read with less room for paths.
+func readWith(b []byte, room int) (names []string, events int, err error) {
 	r, err := newReader(bytes.NewReader(b))
 	if err != nil {
 		return nil, 0, err
 	}
+	r.room = room
 	c, err := r.conversation()
 	if err != nil {
 		return nil, 0, err
@@ -110,6 +115,38 @@ func TestForgedFiles(t *testing.T) {
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Paths are kept in memory while a file is read: many long ones, or one in many folders, compress to almost nothing.
+func TestPathsAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		entries int
+		entry   func(i int) entry
+		want    string
+	}{
+		"folders":    {150, func(i int) entry { return entry{name: fmt.Sprintf("workspace/%d", i) + strings.Repeat("/a", 2000)} }, "more than 200000 entries and folders"},
+		"long paths": {30, func(i int) entry { return entry{name: fmt.Sprintf("workspace/%d/", i) + strings.Repeat("a", 4000)} }, "paths are longer"},
+		"long links": {30, func(i int) entry {
+			return entry{name: fmt.Sprintf("workspace/%d", i), kind: tar.TypeSymlink, link: strings.Repeat("a", 4000)}
+		}, "paths are longer"},
+	} {
+		all := with()
+		for i := range test.entries {
+			all = append(all, test.entry(i))
+		}
+		file := forged(t, all...)
+		room := 100_000
+		if name == "folders" {
+			room = maxPaths
+		}
+		if _, _, err := readWith(file, room); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s in a file of %d bytes: %v", name, len(file), err)
+		}
+	}
+	if _, _, err := read(forged(t, with(entry{name: "workspace" + strings.Repeat("/a", 2000)}, entry{name: "workspace" + strings.Repeat("/a", 1999) + "/b"})...)); err != nil {
+		t.Errorf("two files in the same folders: %v", err)
 	}
 }
 
