@@ -232,6 +232,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 		return d, policy, errors.Join(err, s.egress.Close())
 	}
 	s.driver = d
+	s.replica.Share(ctx, d.Driver)
 	s.logger.Info("sandbox", "driver", d.Name, "egress", policy.Mode)
 	if c.Folder == "" && !s.data.db.ReadOnly() {
 		datadir.WarnIfOtherDriver(c.DataDir, d.Name, s.logger)

@@ -2,8 +2,13 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
 	"strings"
+	"time"
+
+	"deckhand/internal/session"
 )
 
 // Info is what members know of each other.
@@ -16,6 +21,8 @@ type Info struct {
 	// Worker is true if it works on sessions, and not only answers requests.
 	Worker bool
 	Live   bool
+	// Engines are the IDs of the container engines that it reaches.
+	Engines []string
 }
 
 // Directory lists the members, also those that have ended lately.
@@ -27,6 +34,8 @@ type Directory interface {
 type Roster interface {
 	Leases
 	Directory
+	// Reach says which container engines a member reaches: for life, unless it is called again.
+	Reach(ctx context.Context, member string, engines []string, life time.Duration) error
 }
 
 // NameOn makes the name of a new member on a machine. It is an error of the caller if the machine has a dot.
@@ -54,6 +63,33 @@ func On(members []Info, machine string) (found Info, live bool) {
 		}
 	}
 	return found, false
+}
+
+// Reaching are the live members that reach a container engine, sorted by name: those that work on sessions, or the others if there are none.
+func Reaching(members []Info, engine string) []Info {
+	var out, workers []Info
+	for _, m := range members {
+		if m.Live && slices.Contains(m.Engines, engine) {
+			out = append(out, m)
+		}
+	}
+	if workers = Workers(out); len(workers) > 0 {
+		return workers
+	}
+	return out
+}
+
+// Pick chooses one of several members for a session. All members choose the same one, and if another one joins or ends, few sessions get
+// another one.
+func Pick(members []Info, id session.ID) (picked Info) {
+	var most uint64
+	for _, m := range members {
+		sum := sha256.Sum256([]byte(m.Name + " " + string(id)))
+		if n := binary.BigEndian.Uint64(sum[:]); picked.Name == "" || n > most {
+			picked, most = m, n
+		}
+	}
+	return picked
 }
 
 // Workers are the live members that work on sessions, sorted by name.

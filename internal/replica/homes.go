@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"deckhand/internal/cluster"
 	"deckhand/internal/datadir"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace/handle"
 )
 
-// Homes knows on which machine the workspace of a conversation is.
+// Homes knows where the workspace of a conversation is.
 type Homes struct {
 	machine string // this one
 	// first has the workspaces that were made before machines were recorded.
@@ -31,28 +33,60 @@ func (h *Homes) open(ctx context.Context, db datadir.Meta, machine string) error
 // Machine is the name of this machine, "" for a server that is alone.
 func (r *Replica) Machine() string { return r.homes.machine }
 
-// of is the machine with the workspace of a conversation, "" if there is none yet. The workspace of one that was
-// delegated is that of the conversation above.
-func (h *Homes) of(st session.State) string {
+// home is where a workspace is: on a container engine, if engine has its ID, and otherwise on a machine. With an engine, machine is the
+// one whose server recorded it. Both are "" if there is no workspace yet.
+type home struct{ machine, engine string }
+
+// of returns where the workspace of a conversation is. The workspace of one that was delegated is that of the conversation above.
+func (h *Homes) of(st session.State) home {
 	if len(st.Handle) > 0 {
-		var recorded struct {
-			Machine string `json:"machine"`
-		}
+		var recorded handle.Stored
 		if json.Unmarshal(st.Handle, &recorded) == nil && recorded.Machine != "" {
-			return recorded.Machine
+			return home{recorded.Machine, recorded.Engine}
 		}
-		return h.first
+		return home{h.first, recorded.Engine}
 	}
 	if st.Created.Forked != nil { // the copy is where the original is, and was claimed there
-		return cluster.MachineOf(st.ClaimedBy)
+		return home{machine: cluster.MachineOf(st.ClaimedBy)}
 	}
-	return ""
+	return home{}
+}
+
+// home returns where the workspace of a conversation is. A copy is on the engine of its original.
+func (r *Replica) home(ctx context.Context, st session.State) home {
+	at := r.homes.of(st)
+	for depth := 0; len(st.Handle) == 0 && st.Created.Forked != nil && depth < 100; depth++ {
+		above, err := r.load(ctx, st.Created.Forked.From)
+		if err != nil {
+			return at
+		}
+		st = above
+		at.engine = r.homes.of(st).engine
+	}
+	return at
+}
+
+// server returns the live member that is to serve the workspace of a conversation. With a container engine, it is the one that works on the
+// conversation, or one that all agree on among those that reach the engine. If none does, or without an engine, it is the one on the machine.
+func (h home) server(all []cluster.Info, st session.State) (m cluster.Info, live bool) {
+	if h.engine != "" {
+		able := cluster.Reaching(all, h.engine)
+		for _, m := range able {
+			if m.Name == st.ClaimedBy {
+				return m, true
+			}
+		}
+		if len(able) > 0 {
+			return cluster.Pick(able, st.ID), true
+		}
+	}
+	return cluster.On(all, h.machine)
 }
 
 // root loads the conversation whose workspace one has.
-func (r *Replica) root(ctx context.Context, load func(context.Context, session.ID) (session.State, error), st session.State) (session.State, error) {
+func (r *Replica) root(ctx context.Context, st session.State) (session.State, error) {
 	for depth := 0; st.Created.Parent != "" && depth < 100; depth++ {
-		above, err := load(ctx, st.Created.Parent)
+		above, err := r.load(ctx, st.Created.Parent)
 		if errors.Is(err, session.ErrNotFound) {
 			return st, nil
 		}
@@ -64,17 +98,28 @@ func (r *Replica) root(ctx context.Context, load func(context.Context, session.I
 	return st, nil
 }
 
-// Here returns an error for people if the workspace of a conversation is on another machine. Its request was not passed
-// on, because no server runs there.
+// Here returns an error for people if another server is to serve the workspace of a conversation. Its request was not passed on, because
+// that one does not run, or has just ended or begun.
 func (r *Replica) Here(st session.State) error {
 	if r.Alone() {
 		return nil
 	}
-	home := r.homes.of(st)
-	if home == "" || home == r.homes.machine {
+	ctx := context.Background()
+	at := r.home(ctx, st)
+	if at == (home{}) || at.engine == "" && at.machine == r.homes.machine || at.engine != "" && st.ClaimedBy == r.Member {
 		return nil
 	}
-	return &sandbox.Unavailable{Reason: r.missing(context.Background(), home)}
+	all, err := r.members(ctx)
+	if err != nil {
+		return err
+	}
+	switch m, live := at.server(all, st); {
+	case live && m.Machine == r.homes.machine:
+		return nil
+	case live:
+		return &sandbox.Unavailable{Cause: handle.ErrElsewhere, Reason: fmt.Sprintf("The workspace of this conversation is in use by the server on %s. Try again in a few seconds.", m.Host)}
+	}
+	return &sandbox.Unavailable{Cause: handle.ErrElsewhere, Reason: r.missing(ctx, at)}
 }
 
 // Spec returns a function that refuses a sandbox to a conversation that has no workspace and on which no server works:
@@ -84,17 +129,20 @@ func (r *Replica) Spec(of func(context.Context, session.State) (sandbox.Spec, er
 		return of
 	}
 	return func(ctx context.Context, st session.State) (sandbox.Spec, error) {
-		if r.homes.of(st) == "" && st.Claim == 0 {
+		if r.homes.of(st) == (home{}) && st.Claim == 0 {
 			return sandbox.Spec{}, &sandbox.Unavailable{Reason: "This conversation has no workspace yet. Start the conversation, then try again."}
 		}
 		return of(ctx, st)
 	}
 }
 
-// missing says that a machine is gone.
-func (r *Replica) missing(ctx context.Context, machine string) string {
+// missing says that no server can use a workspace.
+func (r *Replica) missing(ctx context.Context, at home) string {
 	all, _ := r.members(ctx)
-	m, _ := cluster.On(all, machine)
+	m, _ := cluster.On(all, at.machine)
+	if at.engine != "" {
+		return fmt.Sprintf("The workspace of this conversation is on a container engine that no server reaches at the moment; the server on the machine %s used it last. The conversation continues when a server reaches the engine.", m.Host)
+	}
 	return fmt.Sprintf("The workspace of this conversation is on the machine %s, where no server runs at the moment. The conversation continues when the server there is started again.", m.Host)
 }
 
@@ -109,10 +157,10 @@ type Claimer struct {
 	gone chan gone
 }
 
-// gone is a conversation whose machine is missing.
+// gone is a conversation whose machine or engine is missing.
 type gone struct {
-	st      session.State
-	machine string
+	st session.State
+	at home
 }
 
 // NewClaimer makes a Claimer. Run does its background work.
@@ -126,7 +174,7 @@ func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 	if c.Alone() {
 		return nil
 	}
-	top, err := c.root(ctx, c.Sessions.Load, st)
+	top, err := c.root(ctx, st)
 	if err != nil {
 		return err
 	}
@@ -134,32 +182,38 @@ func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 	if err != nil {
 		return err
 	}
-	home := c.homes.of(top)
-	if home == "" && top.ID != st.ID { // one that was delegated works where the one above does
-		home = cluster.MachineOf(top.ClaimedBy)
+	at := c.home(ctx, top)
+	if at == (home{}) && top.ID != st.ID { // one that was delegated works where the one above does
+		at.machine = cluster.MachineOf(top.ClaimedBy)
 	}
-	if home != "" && home != c.homes.machine {
-		m, live := cluster.On(all, home)
+	switch {
+	case at == (home{}):
+		if !c.loads.accepts(st.ID) {
+			if to := c.loads.lightest(all, c.Member, c.Load()); to != "" && to != c.Member {
+				c.ask(to, st)
+				return fmt.Errorf("%w: a server with less to do was asked", session.ErrRefused)
+			}
+		}
+	case at.engine != "" || at.machine != c.homes.machine:
+		m, live := at.server(all, top)
 		if !live { // the answer may be old
 			if all, err = c.membersNow(ctx); err != nil {
 				return err
 			}
-			m, live = cluster.On(all, home)
+			m, live = at.server(all, top)
 		}
-		if live {
+		if !live {
+			select {
+			case c.gone <- gone{st, at}:
+			default: // it is looked at again
+			}
+			return fmt.Errorf("%w: its workspace is on the machine %s, which is gone", session.ErrRefused, m.Host)
+		}
+		asked := m.Name != top.ClaimedBy && c.loads.accepts(st.ID) && // by one that knows the members better
+			slices.ContainsFunc(cluster.Reaching(all, at.engine), func(m cluster.Info) bool { return m.Name == c.Member })
+		if m.Machine != c.homes.machine && !asked {
 			c.ask(m.Name, st)
-			return fmt.Errorf("%w: its workspace is on the machine %s", session.ErrRefused, m.Host)
-		}
-		select {
-		case c.gone <- gone{st, home}:
-		default: // it is looked at again
-		}
-		return fmt.Errorf("%w: its workspace is on the machine %s, which is gone", session.ErrRefused, m.Host)
-	}
-	if home == "" && !c.loads.accepts(st.ID) {
-		if to := c.loads.lightest(all, c.Member, c.Load()); to != "" && to != c.Member {
-			c.ask(to, st)
-			return fmt.Errorf("%w: a server with less to do was asked", session.ErrRefused)
+			return fmt.Errorf("%w: its workspace is used by the server on the machine %s", session.ErrRefused, m.Host)
 		}
 	}
 	if !c.Works() {
@@ -176,12 +230,12 @@ func (c *Claimer) ask(member string, st session.State) {
 // missingID marks the note about a machine that is gone.
 const missingID = "STATUS$ERROR_RUNTIME_DISCONNECTED"
 
-// noteMissing records that the machine of a conversation is gone, unless that is the last thing that was recorded.
-func (c *Claimer) noteMissing(ctx context.Context, st session.State, machine string) error {
+// noteMissing records that the workspace of a conversation cannot be used, unless that is the last thing that was recorded.
+func (c *Claimer) noteMissing(ctx context.Context, st session.State, at home) error {
 	if st.Claim == 0 {
 		return nil
 	}
-	note := session.Noted{ID: missingID, Error: true, Message: c.missing(ctx, machine)}
+	note := session.Noted{ID: missingID, Error: true, Message: c.missing(ctx, at)}
 	for e, err := range c.Log.Read(ctx, st.ID, st.Last-1) {
 		if err != nil {
 			return err

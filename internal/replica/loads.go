@@ -118,7 +118,7 @@ func (c *Claimer) Run(ctx context.Context) error {
 				c.Publish(cluster.Wake{Kind: cluster.Load, From: c.Member, Last: int64(c.Load())})
 			}
 		case g := <-c.gone:
-			if err := c.noteMissing(ctx, g.st, g.machine); err != nil && ctx.Err() == nil {
+			if err := c.noteMissing(ctx, g.st, g.at); err != nil && ctx.Err() == nil {
 				c.Logger.Error("cannot record that the machine of a conversation is missing", "session", g.st.ID, "error", err)
 			}
 		}

@@ -19,6 +19,7 @@ type Parts struct {
 
 // Join makes the parts of this server. load is how many conversations it works on or has waiting.
 func (r *Replica) Join(sessions *session.Sessions, log session.Log, index session.Index, hub Hub, load func() int) *Parts {
+	r.sessions = sessions
 	p := &Parts{Replica: r, Claimer: NewClaimer(r, sessions, log, load), Deltas: NewDeltas(r, hub), Relay: Relay{Replica: r, Sessions: sessions, Index: index}}
 	if r.peers != nil {
 		r.peers.Sessions = sessions
@@ -51,7 +52,7 @@ func (p *Parts) Run(ctx context.Context, handler http.Handler, has func(ctx cont
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var tasks sync.WaitGroup
-	for _, run := range []func(context.Context) error{p.Claimer.Run, p.Deltas.Run, p.Relay.Run, func(ctx context.Context) error { return p.peers.Serve(ctx, handler) }} {
+	for _, run := range []func(context.Context) error{p.Claimer.Run, p.announce, p.Deltas.Run, p.Relay.Run, func(ctx context.Context) error { return p.peers.Serve(ctx, handler) }} {
 		tasks.Go(func() {
 			if err := run(ctx); err != nil {
 				cancel(err)

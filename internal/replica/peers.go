@@ -193,17 +193,22 @@ func (p *Peers) Conversation(w http.ResponseWriter, r *http.Request, id string) 
 	if err != nil {
 		return false, err
 	}
-	if st, err = p.replica.root(r.Context(), p.Sessions.Load, st); err != nil {
+	if st, err = p.replica.root(r.Context(), st); err != nil {
 		return false, err
 	}
-	home := p.replica.homes.of(st)
-	if home == "" { // the one that works on it has it attached
-		home = cluster.MachineOf(st.ClaimedBy)
+	at := p.replica.home(r.Context(), st)
+	if at == (home{}) { // the one that works on it has it attached
+		at.machine = cluster.MachineOf(st.ClaimedBy)
 	}
-	if live, err := p.live(r.Context(), home); err != nil || !live {
+	all, err := p.replica.members(r.Context())
+	if err != nil {
 		return false, err
 	}
-	p.pass(w, r, home)
+	m, live := at.server(all, st)
+	if !live || m.Machine == p.replica.homes.machine {
+		return false, nil
+	}
+	p.pass(w, r, m.Machine)
 	return true, nil
 }
 

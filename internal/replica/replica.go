@@ -20,6 +20,7 @@ import (
 	"deckhand/internal/cluster/nats"
 	"deckhand/internal/datadir"
 	"deckhand/internal/secret"
+	"deckhand/internal/session"
 )
 
 // Config is what a Replica needs.
@@ -53,6 +54,8 @@ type Replica struct {
 	peers    *Peers
 	loads    loads
 	homes    Homes
+	engines  engines
+	sessions *session.Sessions
 	seal     sealer
 	closers  []func()
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -51,15 +52,66 @@ func TestFlags(t *testing.T) {
 func TestHomes(t *testing.T) {
 	t.Parallel()
 	h := Homes{machine: "here", first: "old"}
-	for want, st := range map[string]session.State{
-		"":      {ClaimedBy: "there.x"},
-		"there": {Handle: []byte(`{"driver":"local","machine":"there"}`), ClaimedBy: "here.x"},
-		"old":   {Handle: []byte(`{"driver":"local"}`)},
-		"copy":  {Created: session.Created{Forked: &session.Forked{}}, ClaimedBy: "copy.x"},
+	for want, st := range map[home]session.State{
+		{}:                    {ClaimedBy: "there.x"},
+		{machine: "there"}:    {Handle: []byte(`{"driver":"local","machine":"there"}`), ClaimedBy: "here.x"},
+		{machine: "old"}:      {Handle: []byte(`{"driver":"local"}`)},
+		{machine: "copy"}:     {Created: session.Created{Forked: &session.Forked{}}, ClaimedBy: "copy.x"},
+		{"there", "engine a"}: {Handle: []byte(`{"driver":"docker","machine":"there","engine":"engine a"}`), ClaimedBy: "here.x"},
 	} {
 		if got := h.of(st); got != want {
-			t.Errorf("%+v is on %q, want %q", st, got, want)
+			t.Errorf("%+v is on %+v, want %+v", st, got, want)
 		}
+	}
+}
+
+// A workspace on a container engine is served by the server that works on the conversation, then by one that all agree on among those
+// that reach the engine, then by the one on the machine.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	member := func(name string, worker bool, engines ...string) cluster.Info {
+		return cluster.Info{Name: name + ".x", Machine: name, Live: true, Worker: worker, Engines: engines}
+	}
+	a, b, c, api, other := member("a", true, "e", "f"), member("b", true, "e"), member("c", true, "e"), member("api", false, "e"), member("other", true)
+	dead := member("dead", true, "e")
+	dead.Live = false
+	all := []cluster.Info{a, b, c, api, other, dead}
+	e := home{"dead", "e"}
+	for _, holder := range []cluster.Info{a, b, c} {
+		if m, live := e.server(all, session.State{ClaimedBy: holder.Name}); !live || m.Name != holder.Name {
+			t.Errorf("%s works on it, and %s serves it", holder.Name, m.Name)
+		}
+	}
+	chosen := map[string]int{}
+	for i := range 300 {
+		st := session.State{ID: session.ID(fmt.Sprint("s", i)), ClaimedBy: dead.Name}
+		m, live := e.server(all, st)
+		if again, _ := e.server([]cluster.Info{dead, c, other, b, api, a}, st); !live || again.Name != m.Name {
+			t.Errorf("%s is served by %s and %s", st.ID, m.Name, again.Name)
+		}
+		chosen[m.Name]++
+		if m.Name != c.Name { // without one, the others keep theirs
+			if again, _ := e.server([]cluster.Info{a, b}, st); again.Name != m.Name {
+				t.Errorf("%s moved from %s to %s", st.ID, m.Name, again.Name)
+			}
+		}
+	}
+	for _, m := range []cluster.Info{a, b, c} {
+		if chosen[m.Name] < 60 {
+			t.Errorf("not spread: %v", chosen)
+		}
+	}
+	if len(chosen) != 3 {
+		t.Errorf("chosen were %v", chosen)
+	}
+	if m, live := e.server([]cluster.Info{other, api}, session.State{}); !live || m.Name != api.Name {
+		t.Errorf("only a server without agents reaches it: %s", m.Name)
+	}
+	if m, live := (home{"other", "e"}).server([]cluster.Info{other}, session.State{}); !live || m.Name != other.Name {
+		t.Errorf("none says that it reaches the engine: %s", m.Name)
+	}
+	if m, live := e.server([]cluster.Info{other, dead}, session.State{}); live || m.Machine != "dead" {
+		t.Errorf("none is there: %+v", m)
 	}
 }
 

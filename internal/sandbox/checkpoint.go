@@ -20,8 +20,9 @@ type Checkpointer interface {
 	// on. ErrNoCheckpoint if there is no such checkpoint. If the note is not empty and the restore changed something, Unrecorded
 	// returns the restore until Recorded is called.
 	Restore(ctx context.Context, h Handle, p RestoreParams) (Restored, error)
-	// Unrecorded lists restores that have a note and were not recorded, because the process died.
-	Unrecorded(ctx context.Context) ([]Unrecorded, error)
+	// Unrecorded lists restores that have a note and were not recorded, because the process died. It only looks at sandboxes for which
+	// mine returns true: others may be in use by another process.
+	Unrecorded(ctx context.Context, mine func(id string) bool) ([]Unrecorded, error)
 	// Recorded marks the last restore of a workspace as recorded.
 	Recorded(ctx context.Context, h Handle) error
 	// Compare lists the files that differ between two checkpoints, of the same or of different workspaces.

@@ -68,6 +68,15 @@ type EngineLister interface {
 	Engines(ctx context.Context) []Engine
 }
 
+// Sharer is a Driver whose sandboxes can be used by several servers, because they run on container engines that these reach.
+type Sharer interface {
+	// EngineOf returns the ID of the engine that a handle names; "" if only servers on the machine that started the sandbox
+	// can use it.
+	EngineOf(h Handle) string
+	// Reached returns the IDs of the engines that answer.
+	Reached(ctx context.Context) []string
+}
+
 // Engine is the state of a container engine.
 type Engine struct {
 	Address string

@@ -46,7 +46,7 @@ func (k *Keeper) stranger(st session.State) error {
 	k.mu.Lock()
 	known := k.strangers[st.ID]
 	k.mu.Unlock()
-	if !known || len(st.Handle) > 0 {
+	if !known || len(st.Handle) > 0 || st.Created.Forked != nil { // another server made the copy
 		return nil
 	}
 	return &sandbox.Unavailable{Reason: "An earlier conversation with this ID, unknown to the server's database, left a workspace. " +

@@ -58,6 +58,9 @@ func (k *Keeper) watchHealth(p *place, box *sandbox.Sandbox, h sandbox.Handle, p
 // endSilent ends a sandbox whose runner does not answer. It is started again like any
 // other that was lost.
 func (k *Keeper) endSilent(p *place, h sandbox.Handle) {
+	if st, err := k.Sessions.Load(k.ctx, p.id); err != nil || k.Here(st) != nil {
+		return // another server uses it, and does not wait for us
+	}
 	k.Logger.Warn("sandbox does not respond and is stopped", "session", p.id, "after", k.Silence)
 	k.note(p.id, session.Noted{ID: lost.ID, Message: fmt.Sprintf("The sandbox did not respond for %s and was restarted. Running processes were lost; the workspace files are kept.", k.Silence)})
 	k.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"deckhand/internal/sandbox/meter"
 	"deckhand/internal/session"
 	"deckhand/internal/workspace/diskuse"
+	"deckhand/internal/workspace/handle"
 	"deckhand/internal/workspace/origin"
 )
 
@@ -38,7 +38,7 @@ type Config struct {
 	DiskPerUser int64
 	Suspension  Suspension
 	// Machine is the name of this machine in handles, where several servers share the sessions; "" otherwise. Here returns
-	// an error if the workspace of a session is on another machine; may be nil.
+	// an error if another server works with the workspace of a session; may be nil.
 	Machine string
 	Here    func(session.State) error
 	// Silence is how long a sandbox that is in use or attached to may take to answer before
@@ -111,6 +111,9 @@ func New(c Config) *Keeper {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Here == nil {
+		c.Here = func(session.State) error { return nil }
+	}
 	if c.Silence <= 0 {
 		c.Silence = sandbox.DefaultSilence
 	}
@@ -120,30 +123,15 @@ func New(c Config) *Keeper {
 	return k
 }
 
-// stored is what stands in the log: how to find the sandbox, and which run of
-// its runner it was.
-type stored struct {
-	sandbox.Handle
-	Boot    string `json:"boot,omitempty"`
-	Machine string `json:"machine,omitempty"`
-}
+// stored is what stands in the log.
+type stored = handle.Stored
 
 // handle finds a session's sandbox: as the log says, or by its name alone.
 func (k *Keeper) handle(st session.State) (stored, error) {
-	h := stored{Handle: sandbox.Handle{Driver: k.Name, ID: string(st.ID)}}
-	if k.Here != nil && k.Here(st) != nil {
-		return h, k.Here(st)
+	if err := k.Here(st); err != nil {
+		return stored{Handle: sandbox.Handle{Driver: k.Name, ID: string(st.ID)}}, err
 	}
-	if len(st.Handle) == 0 {
-		return h, nil
-	}
-	if err := json.Unmarshal(st.Handle, &h); err != nil {
-		return h, fmt.Errorf("%w: the handle of the workspace: %v", session.ErrCorrupt, err)
-	}
-	if h.Driver != k.Name {
-		return h, &sandbox.Unavailable{Reason: fmt.Sprintf("This conversation's workspace was created by the %s sandbox driver, but this server uses %s. Start the server with --sandbox %s to use the workspace.", h.Driver, k.Name, h.Driver)}
-	}
-	return h, nil
+	return handle.Of(st, k.Name)
 }
 
 // enter finds the place of a session and counts the caller as its user.
@@ -280,7 +268,10 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 		k.clearStep(p.id)
 		return nil, err
 	}
-	now := stored{h, box.Info().Boot, k.Machine}
+	now := was.Next(k.Driver, h, box.Info().Boot, k.Machine)
+	if now.Machine != k.Machine { // a server that is gone may have left a restore
+		k.recalled.Store(false)
+	}
 	if st.Up && (silent || was.Boot != "" && was.Boot != now.Boot) {
 		box.Restarted()
 	}

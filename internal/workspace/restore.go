@@ -112,7 +112,10 @@ func (k *Keeper) recordRestores(ctx context.Context) bool {
 	if !ok {
 		return true
 	}
-	list, err := d.Unrecorded(ctx)
+	list, err := d.Unrecorded(ctx, func(id string) bool {
+		st, err := k.Sessions.Load(ctx, session.ID(id))
+		return err != nil || k.Here(st) == nil
+	})
 	done := err == nil
 	for _, u := range list {
 		if e := k.recordRestore(ctx, d, u); e != nil {

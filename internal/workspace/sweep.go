@@ -8,6 +8,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace/handle"
 )
 
 // Changed implements session.Watcher: a session whose sandbox runs may have
@@ -155,6 +156,9 @@ func (k *Keeper) stop(ctx context.Context, id session.ID) error {
 		return nil
 	}
 	h, err := k.handle(st)
+	if errors.Is(err, handle.ErrElsewhere) { // that server does it
+		return nil
+	}
 	if err != nil {
 		return err
 	}

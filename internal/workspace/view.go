@@ -122,7 +122,7 @@ func (k *Keeper) attach(ctx context.Context, p *place, st session.State, h store
 	if err != nil {
 		return nil
 	}
-	k.keep(p, box, stored{h.Handle, box.Info().Boot, k.Machine}, st.Last, spec.Limits.OrDefault(), false)
+	k.keep(p, box, h.Next(k.Driver, h.Handle, box.Info().Boot, k.Machine), st.Last, spec.Limits.OrDefault(), false)
 	k.keepOpen(p, spec)
 	return box
 }

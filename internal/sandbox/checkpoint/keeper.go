@@ -127,14 +127,14 @@ func (k *Keeper) Restore(ctx context.Context, h sandbox.Handle, p sandbox.Restor
 }
 
 // Unrecorded implements sandbox.Checkpointer.
-func (k *Keeper) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err error) {
+func (k *Keeper) Unrecorded(ctx context.Context, mine func(id string) bool) (out []sandbox.Unrecorded, err error) {
 	found, err := k.driver.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range found {
 		s, w, err := k.store(f.Handle)
-		if err != nil {
+		if err != nil || !mine(f.Handle.ID) {
 			continue // no workspace
 		}
 		k.finish(s, w, f.Handle.ID)

@@ -108,7 +108,7 @@ func TestKilledRestore(t *testing.T) {
 				defer box.Close()
 				check(box)
 			}
-			list, err := next.Unrecorded(ctx)
+			list, err := next.Unrecorded(ctx, anyID)
 			found := false
 			for _, u := range list {
 				found = found || u.Handle.ID == h.ID && string(u.Note) == "note" && u.Changed == files+1

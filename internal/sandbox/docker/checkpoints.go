@@ -153,14 +153,14 @@ func (d *Driver) settle(ctx context.Context, h sandbox.Handle) error {
 }
 
 // Unrecorded implements sandbox.Checkpointer. The helper of a restore that was not recorded still exists.
-func (d *Driver) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err error) {
+func (d *Driver) Unrecorded(ctx context.Context, mine func(id string) bool) (out []sandbox.Unrecorded, err error) {
 	got, err := d.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.find.Filter()})
 	if err != nil {
 		return nil, d.words.Says(err)
 	}
 	for _, c := range got.Items {
 		kind, id := d.find.Of(c.Labels)
-		if kind != names.Helper {
+		if kind != names.Helper || !mine(id) {
 			continue
 		}
 		h := d.handle(id, data{Image: c.Labels[names.Image]})

@@ -91,6 +91,8 @@ type Driver struct {
 	plain atomic.Bool
 	// known is set once the engine was asked what it is.
 	known atomic.Pointer[about]
+	// id is the ID of the engine, as it was said last; see Identify.
+	id atomic.Pointer[string]
 	// arch is the architecture of Options.Runner; other is the runner for the engine's, if that differs.
 	arch  string
 	other atomic.Pointer[string]
@@ -180,12 +182,19 @@ type data struct {
 	Runner    string `json:"runner,omitempty"`
 	// User runs the connector; "" is the user of the container.
 	User string `json:"user,omitempty"`
-	// Engine is the address of the engine.
-	Engine string `json:"engine,omitempty"`
+	// Engine is the address of the engine, and EngineID its ID. EngineID is "" if it has none, or if the workspace is a
+	// folder of this machine.
+	Engine   string `json:"engine,omitempty"`
+	EngineID string `json:"engine_id,omitempty"`
+
+	folder bool // the workspace is a folder of this machine
 }
 
 func (d *Driver) handle(id string, v data) sandbox.Handle {
 	v.Engine = d.engine.Address
+	if !v.folder {
+		v.EngineID = d.ID()
+	}
 	raw, _ := json.Marshal(v)
 	return sandbox.Handle{Driver: Name, ID: id, Data: raw}
 }

@@ -94,6 +94,26 @@ func (d *Driver) seen(ctx context.Context, containerID string) bool {
 	return true
 }
 
+// sameRunner reports whether the runner in a stopped container, which is mounted from another place, is equal to ours: another server on
+// this machine made the container. What was installed in it is kept then.
+func (d *Driver) sameRunner(ctx context.Context, containerID string) bool {
+	got, err := d.engine.CopyFromContainer(ctx, containerID, client.CopyFromContainerOptions{SourcePath: runnerPath})
+	if err != nil { // such as that there is no such file any more
+		return false
+	}
+	defer got.Content.Close()
+	r := tar.NewReader(got.Content)
+	if _, err := r.Next(); err != nil {
+		return false
+	}
+	ours, err := os.ReadFile(d.runner())
+	if err != nil {
+		return false
+	}
+	theirs, err := io.ReadAll(io.LimitReader(r, int64(len(ours))+1))
+	return err == nil && bytes.Equal(theirs, ours)
+}
+
 // owner is who files inside belong to.
 type owner = account.Owner
 

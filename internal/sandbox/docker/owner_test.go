@@ -105,7 +105,7 @@ func TestLabelsOfImages(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Handle.ID != h.ID || !found[0].Running {
 		t.Fatalf("list: %+v, %v", found, err)
 	}
-	if left, err := second.Unrecorded(ctx); err != nil || len(left) > 0 {
+	if left, err := second.Unrecorded(ctx, anyID); err != nil || len(left) > 0 {
 		t.Errorf("unrecorded: %v, %v", left, err)
 	}
 	if live, err := second.Live(ctx); err != nil || len(live) == 0 {

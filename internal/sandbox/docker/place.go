@@ -12,6 +12,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker/check"
 	"deckhand/internal/sandbox/docker/names"
+	"deckhand/internal/sandbox/docker/words"
 )
 
 // What several engines need to know of each other is here; see package engines.
@@ -21,6 +22,55 @@ func EngineOf(h sandbox.Handle) string {
 	var v data
 	_ = json.Unmarshal(h.Data, &v)
 	return v.Engine
+}
+
+// EngineID returns the ID of the engine in a handle; see data.
+func EngineID(h sandbox.Handle) string {
+	var v data
+	_ = json.Unmarshal(h.Data, &v)
+	return v.EngineID
+}
+
+// ID returns the ID of the engine; "" if it has none or was not asked yet.
+func (d *Driver) ID() string {
+	if id := d.id.Load(); id != nil {
+		return *id
+	}
+	return ""
+}
+
+// Identify asks the engine for its ID, which is the same at all addresses of the engine. Engines of one machine can have the same ID, and
+// so can copies of a machine, so the name of the machine and the folder of the engine are part of it. It is "" for Podman, which says
+// another one each time.
+func (d *Driver) Identify(ctx context.Context) (string, error) {
+	got, err := d.engine.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return "", d.words.Says(err)
+	}
+	id := ""
+	if i := got.Info; i.ID != "" && !d.isPodman(ctx) {
+		id = strings.Join([]string{i.ID, i.Name, i.DockerRootDir}, " ")
+	}
+	d.id.Store(&id)
+	return id, nil
+}
+
+// here returns an error if a sandbox is on another engine than this one, which may have the same address on another machine. It also
+// makes sure that the ID of the engine is known.
+func (d *Driver) here(ctx context.Context, last sandbox.Handle) error {
+	want := EngineID(last)
+	if d.id.Load() != nil && (want == "" || want == d.ID()) {
+		return nil
+	}
+	id, err := d.Identify(ctx)
+	if err != nil || want == "" || want == id {
+		return err
+	}
+	has, err := d.Has(ctx, last.ID) // its ID may have changed
+	if err == nil && !has {
+		err = words.Unavailable(nil, "The workspace of this conversation is on another container engine than the one that is now at %s.", d.engine.Address)
+	}
+	return err
 }
 
 // Address returns the address of the engine.

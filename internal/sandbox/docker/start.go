@@ -33,7 +33,10 @@ func (d *Driver) tryStart(ctx context.Context, spec sandbox.Spec, progress func(
 	if err != nil {
 		return sandbox.Handle{}, err
 	}
-	err = d.settle(ctx, sandbox.Handle{ID: spec.ID})
+	err = d.here(ctx, spec.Last)
+	if err == nil {
+		err = d.settle(ctx, sandbox.Handle{ID: spec.ID})
+	}
 	if err == nil && d.options.Pull == "always" {
 		err = d.refresh(ctx, spec.ID, s.Image, progress)
 	}
@@ -155,7 +158,7 @@ func (d *Driver) fresh(ctx context.Context, p *plan) (sandbox.Handle, error) {
 		if err == nil {
 			d.drop(p.id) // of a container before this one
 			d.park(p.id, box)
-			return d.handle(p.id, data{Container: made, Image: p.Image, Runner: p.program, User: p.connector()}), nil
+			return d.handle(p.id, data{Container: made, Image: p.Image, Runner: p.program, User: p.connector(), folder: p.Folder != ""}), nil
 		}
 		err = d.deaf(ctx, made, err, p)
 		d.discard(ctx, made)
@@ -243,7 +246,7 @@ func (d *Driver) launch(ctx context.Context, made string, p *plan) error {
 func (d *Driver) reuse(ctx context.Context, p *plan, old *container.InspectResponse) (sandbox.Handle, error) {
 	program := old.Config.Labels[names.Runner]
 	user := old.Config.Labels[names.Connector]
-	h := d.handle(p.id, data{Container: old.ID, Image: old.Config.Labels[names.Image], Runner: program, User: user})
+	h := d.handle(p.id, data{Container: old.ID, Image: old.Config.Labels[names.Image], Runner: program, User: user, folder: p.Folder != ""})
 	state := container.StateDead
 	if old.State != nil {
 		state = old.State.Status
@@ -286,7 +289,7 @@ func (d *Driver) again(ctx context.Context, p *plan, old *container.InspectRespo
 			mounted = m.Source
 		}
 	}
-	if mounted != "" && mounted != d.runner() {
+	if mounted != "" && mounted != d.runner() && !d.sameRunner(ctx, old.ID) {
 		d.log.Info("the runner lies elsewhere now, so the container is made anew", "container", p.name)
 		return errUseless
 	}

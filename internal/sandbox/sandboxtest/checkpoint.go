@@ -183,13 +183,13 @@ func unrecorded(t *testing.T, o Options) {
 	must(t, err)
 	other := driver(t, o, nil)
 	later := other.(sandbox.Checkpointer)
-	list, err := later.Unrecorded(within(t))
+	list, err := later.Unrecorded(within(t), anyID)
 	must(t, err)
 	if len(list) != 1 || list[0].Handle.ID != "box" || string(list[0].Note) != "note" || list[0].Before.Number != got.Before.Number || list[0].Changed != 1 {
 		t.Errorf("%+v", list)
 	}
 	must(t, later.Recorded(within(t), b.handle))
-	if list, err = later.Unrecorded(within(t)); err != nil || len(list) > 0 {
+	if list, err = later.Unrecorded(within(t), anyID); err != nil || len(list) > 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	same(t, "restored", b.ok(t, "cat a"), "one")
@@ -232,10 +232,12 @@ func ownChanges(t *testing.T, o Options) {
 	same(t, "undone", b.ok(t, all), before)
 	got = undo(sandbox.OverwriteOwn, spans...)
 	same(t, "overwritten", b.ok(t, all), "0\nuser\n0\nuser\nnew/mine")
-	list, err := driver(t, o, nil).(sandbox.Checkpointer).Unrecorded(within(t))
+	list, err := driver(t, o, nil).(sandbox.Checkpointer).Unrecorded(within(t), anyID)
 	must(t, err)
 	if len(list) != 1 || list[0].Target != got.Target || list[0].Before.Number != got.Before.Number || list[0].Changed != 3 {
 		t.Errorf("%+v", list)
 	}
 	must(t, c.Recorded(within(t), b.handle))
 }
+
+func anyID(string) bool { return true }

@@ -58,6 +58,19 @@ func TestDirectory(t *testing.T) {
 	if m, live := cluster.On(all, "m2"); live || m.Host != "two.example.org" {
 		t.Errorf("got %+v, %v", m, live)
 	}
+	must(t, one.Reach(t.Context(), "m1.c", []string{"engine a", "engine b"}, time.Hour))
+	must(t, two.Reach(t.Context(), "m2.b", []string{"engine b"}, time.Hour)) // it has ended
+	all, err = two.Members(t.Context())
+	must(t, err)
+	if m := cluster.Reaching(all, "engine b"); len(m) != 1 || m[0].Name != "m1.c" || len(cluster.Reaching(all, "engine")) > 0 {
+		t.Errorf("the engine is reached by %+v", m)
+	}
+	must(t, one.Reach(t.Context(), "m1.c", nil, time.Hour))
+	all, err = two.Members(t.Context())
+	must(t, err)
+	if m := cluster.Reaching(all, "engine b"); len(m) > 0 {
+		t.Errorf("the engine is still reached by %+v", m)
+	}
 	if w := cluster.Workers(all); len(w) != 1 || w[0].Name != "m1.c" {
 		t.Errorf("workers: %+v", w)
 	}

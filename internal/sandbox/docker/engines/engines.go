@@ -67,6 +67,7 @@ var (
 	_ sandbox.Pinger       = (*Set)(nil)
 	_ sandbox.Checkpointer = (*Set)(nil)
 	_ sandbox.EngineLister = (*Set)(nil)
+	_ sandbox.Sharer       = (*Set)(nil)
 )
 
 // Open returns a Set of the engines at the addresses; see connect.Open. Without one, it is the default engine. It does not connect yet.
@@ -293,9 +294,9 @@ func (s *Set) Compare(ctx context.Context, a, b sandbox.CheckpointOf) ([]sandbox
 }
 
 // Unrecorded implements sandbox.Checkpointer.
-func (s *Set) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err error) {
+func (s *Set) Unrecorded(ctx context.Context, mine func(id string) bool) (out []sandbox.Unrecorded, err error) {
 	for _, e := range s.engines {
-		found, e := e.Unrecorded(ctx)
+		found, e := e.Unrecorded(ctx, mine)
 		out, err = append(out, found...), errors.Join(err, e)
 	}
 	return out, err

@@ -108,7 +108,7 @@ func (s *Set) find(ctx context.Context, h sandbox.Handle) (*engine, error) {
 		return nil, err
 	}
 	address := docker.EngineOf(h)
-	if e := s.configured(address); e != nil {
+	if e := s.named(ctx, address, docker.EngineID(h)); e != nil {
 		s.remember(h.ID, place{e, true})
 		return e, nil
 	}
@@ -135,6 +135,9 @@ func (s *Set) find(ctx context.Context, h sandbox.Handle) (*engine, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case s.configured(address) != nil:
+		return nil, &sandbox.Unavailable{Cause: &unconfigured{address}, Reason: fmt.Sprintf(
+			"The workspace of this conversation is on another container engine than the one that is now at %s. Add --docker-host with an address of that engine, or delete the conversation.", address)}
 	case address != "":
 		return nil, &sandbox.Unavailable{Cause: &unconfigured{address}, Reason: fmt.Sprintf(
 			"The workspace of this conversation is on the container engine at %s, which is not configured. Add --docker-host %s, or delete the conversation.", address, address)}
@@ -143,6 +146,42 @@ func (s *Set) find(ctx context.Context, h sandbox.Handle) (*engine, error) {
 			"The workspace of this conversation is on none of the container engines that answer. It may be on %s, which cannot be reached. Start the engine, or remove its --docker-host.", strings.Join(silent, " or "))}
 	}
 	return nil, nil
+}
+
+// named returns the engine with an ID, at whatever address, or nil. Without an ID, or if the one at the address does not say its own, it
+// is the one at the address.
+func (s *Set) named(ctx context.Context, address, id string) *engine {
+	e := s.configured(address)
+	if id == "" || e != nil && e.ID() == id {
+		return e
+	}
+	for _, other := range s.engines {
+		if other.ID() == id {
+			return other
+		}
+	}
+	if e == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, waitTime)
+	defer cancel()
+	if now, err := e.Identify(limited); err == nil && now != id {
+		return nil
+	}
+	return e
+}
+
+// EngineOf implements sandbox.Sharer.
+func (s *Set) EngineOf(h sandbox.Handle) string { return docker.EngineID(h) }
+
+// Reached implements sandbox.Sharer.
+func (s *Set) Reached(ctx context.Context) (ids []string) {
+	for _, a := range ask(ctx, s, func(ctx context.Context, e *engine) (string, error) { return e.Identify(ctx) }) {
+		if a.err == nil && a.value != "" {
+			ids = append(ids, a.value)
+		}
+	}
+	return ids
 }
 
 func (s *Set) remember(id string, p place) {

@@ -5,6 +5,7 @@ package members
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"deckhand/internal/cluster"
@@ -40,8 +41,12 @@ const (
 		ON CONFLICT (member) DO UPDATE SET machine = excluded.machine, host = excluded.host, address = excluded.address, worker = excluded.worker, expires = excluded.expires`
 	renew   = `UPDATE deckhand.members SET expires = ` + clock + ` + $3::bigint * interval '1 microsecond' WHERE member = $2 AND expires > ` + clock + ` RETURNING true`
 	release = `UPDATE deckhand.members SET expires = ` + clock + ` WHERE member = $2 AND expires > ` + clock
-	list    = `SELECT member, machine, host, address, worker, expires > ` + clock + ` FROM deckhand.members ORDER BY member`
-	forget  = `DELETE FROM deckhand.members WHERE expires < ` + clock + ` - $2::bigint * interval '1 microsecond'`
+	list    = `SELECT m.member, m.machine, m.host, m.address, m.worker, m.expires > ` + clock + `, coalesce(s.value, '') FROM deckhand.members m
+		LEFT JOIN deckhand.shared s ON s.name = 'engines ' || m.member AND s.expires > ` + clock + ` ORDER BY m.member`
+	// What members reach is in the other table, so that older versions, which do not know of it, can be members too.
+	reach = `INSERT INTO deckhand.shared (name, value, holder, expires) VALUES ('engines ' || $2::text, $3, $2, ` + clock + ` + $4::bigint * interval '1 microsecond')
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires = excluded.expires`
+	forget = `DELETE FROM deckhand.members WHERE expires < ` + clock + ` - $2::bigint * interval '1 microsecond'`
 )
 
 func (l *Leases) at() int64 {
@@ -92,11 +97,30 @@ func (l *Leases) Members(ctx context.Context) (all []cluster.Info, err error) {
 	err = l.DB.View(ctx, func(c *pg.Conn) error {
 		all = nil
 		return c.Query(list, func(v []any) error {
-			all = append(all, cluster.Info{Name: pg.Text(v[0]), Machine: pg.Text(v[1]), Host: pg.Text(v[2]), Address: pg.Text(v[3]), Worker: pg.Truth(v[4]), Live: pg.Truth(v[5])})
+			all = append(all, cluster.Info{Name: pg.Text(v[0]), Machine: pg.Text(v[1]), Host: pg.Text(v[2]), Address: pg.Text(v[3]), Worker: pg.Truth(v[4]), Live: pg.Truth(v[5]), Engines: lines(pg.Text(v[6]))})
 			return nil
 		}, l.at())
 	})
 	return all, err
+}
+
+// lines splits a text into lines; none for "".
+func lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// Reach implements cluster.Roster.
+func (l *Leases) Reach(ctx context.Context, member string, engines []string, life time.Duration) error {
+	return l.DB.View(ctx, func(c *pg.Conn) error {
+		if _, err := c.Exec(drop, l.at()); err != nil {
+			return err
+		}
+		_, err := c.Exec(reach, l.at(), member, strings.Join(engines, "\n"), life.Microseconds())
+		return err
+	})
 }
 
 // Live implements cluster.Leases.
