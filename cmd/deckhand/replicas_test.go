@@ -257,7 +257,7 @@ func answers(events string, i int) int {
 // misses nothing.
 func TestReplicaKilled(t *testing.T) {
 	t.Parallel()
-	const n = 30
+	const n = 100
 	f := newFleet(t, 3)
 	f.boxes[0].demo("scripted/slow")
 	ids := make([]string, n)

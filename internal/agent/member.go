@@ -26,9 +26,9 @@ func (l *Loop) join(ctx context.Context) (leave func(), err error) {
 	}
 	var keeping sync.WaitGroup
 	keep, end := context.WithCancel(context.WithoutCancel(ctx))
-	if every := l.Leases.Duration() / 3; every > 0 {
+	if within := l.Leases.Duration() / 3; within > 0 {
 		live, _ := l.Leases.Live(ctx) // known before the index is asked, so that none leaves unnoticed
-		keeping.Go(func() { l.keepLease(keep, every, live) })
+		keeping.Go(func() { l.keepLease(keep, within, live) })
 	}
 	return func() {
 		end()
@@ -45,9 +45,10 @@ func (l *Loop) join(ctx context.Context) (leave func(), err error) {
 }
 
 // keepLease renews the lease, and looks for members that are not alive any more:
-// their sessions may be taken over.
-func (l *Loop) keepLease(ctx context.Context, every time.Duration, known []string) {
-	tick := time.NewTicker(every)
+// their sessions may be taken over. It does so often, because that is how long a
+// dead member is not noticed; each attempt may take as long as within.
+func (l *Loop) keepLease(ctx context.Context, within time.Duration, known []string) {
+	tick := time.NewTicker(within / 3)
 	defer tick.Stop()
 	for {
 		select {
@@ -55,7 +56,7 @@ func (l *Loop) keepLease(ctx context.Context, every time.Duration, known []strin
 			return
 		case <-tick.C:
 		}
-		live, err := l.renew(ctx, every)
+		live, err := l.renew(ctx, within)
 		if err != nil {
 			if ctx.Err() == nil {
 				l.Logger.Warn("the lease was not renewed", "error", err)
