@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"deckhand/internal/cluster/natstest"
 	"deckhand/internal/soak"
 	"deckhand/torture/world"
 	"deckhand/torture/world/clock"
@@ -36,22 +37,29 @@ func TestShortTorture(t *testing.T) {
 	soak.NotShort(t, "starts servers and sandboxes")
 	program := built(t)
 	for _, c := range []struct {
-		name  string
-		seed  uint64
-		kills int
-		store string
+		name    string
+		seed    uint64
+		kills   int
+		store   string
+		servers int
 	}{
-		{"a fixed seed", 19, soak.Times(10, 300), world.SQLite},
-		{"a random seed", 1 + rand.Uint64N(1_000_000), soak.Times(6, 300), world.SQLite},
-		{"PostgreSQL", 19, soak.Times(5, 300), world.PostgreSQL},
+		{"a fixed seed", 19, soak.Times(10, 300), world.SQLite, 1},
+		{"a random seed", 1 + rand.Uint64N(1_000_000), soak.Times(6, 300), world.SQLite, 1},
+		{"PostgreSQL", 19, soak.Times(4, 300), world.PostgreSQL, 1},
+		{"three servers", 19, soak.Times(6, 300), world.PostgreSQL, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.store == world.PostgreSQL {
 				needs(t, "PostgreSQL", "/usr/lib/postgresql/*/bin/postgres")
 			}
-			t.Logf("seed %d: make torture SEED=%d KILLS=%d STORE=%s", c.seed, c.seed, c.kills, c.store)
-			out, err := run1(t, "-program", program, "-seed", fmt.Sprint(c.seed), "-kills", fmt.Sprint(c.kills), "-store", c.store, "-people", "4", "-long=false", "-results", "")
+			nats := ""
+			if c.servers > 1 {
+				nats = natstest.Available(t)
+			}
+			t.Logf("make torture SEED=%d KILLS=%d STORE=%s SERVERS=%d", c.seed, c.kills, c.store, c.servers)
+			out, err := run1(t, "-program", program, "-seed", fmt.Sprint(c.seed), "-kills", fmt.Sprint(c.kills), "-store", c.store, "-servers", fmt.Sprint(c.servers),
+				"-nats", nats, "-people", "4", "-long=false", "-results", "")
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}

@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/cluster/natstest"
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/sandbox/docker/dockertest"
 	"deckhand/internal/sandbox/sandboxtest"
+	"deckhand/internal/store/postgres/pgtest"
 )
 
 // shellBlock is a block of commands in a page.
@@ -194,6 +196,12 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 	}
 }
 
+// The database and the NATS server of pages, in whose places are real ones.
+const (
+	manualDatabase = "postgres://deckhand:PASSWORD@127.0.0.1:5432/deckhand"
+	manualNATS     = "nats://127.0.0.1:4222"
+)
+
 // runSteps runs the commands of a page beside a server, as a person would who has just installed it.
 func runSteps(t *testing.T, page string, steps []step) {
 	home, out := t.TempDir(), t.TempDir()
@@ -227,6 +235,16 @@ func runSteps(t *testing.T, page string, steps []step) {
 		for _, name := range local {
 			names = append(names, name, strings.TrimPrefix(model.URL, "http://"))
 		}
+	}
+	if strings.Contains(page, manualNATS) {
+		pgtest.Available(t)
+		natstest.Available(t)
+		database, err := pgtest.Start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = database.Stop() })
+		names = append(names, manualDatabase, "'"+database.Database(t)+"'", manualNATS, natstest.Start(t, "").URL)
 	}
 	as := strings.NewReplacer(names...)
 	script := &bytes.Buffer{}
