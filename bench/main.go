@@ -12,8 +12,10 @@ import (
 	"syscall"
 	"time"
 
+	"deckhand/bench/fleet"
 	"deckhand/bench/floor"
 	"deckhand/bench/report"
+	"deckhand/internal/load"
 	"deckhand/internal/load/process"
 )
 
@@ -48,6 +50,7 @@ var scenarios = []scenario{
 	{"first", "First turns: conversations that begin", firstTurns},
 	{"warm", "Warm turns: a message, a command and an answer, against their parts", warmTurns},
 	{"postgres", "PostgreSQL: appends against raw inserts, many stored conversations against none", onPostgres},
+	{"replicas", "Replicas: servers that work together on PostgreSQL", replicas},
 	{"sandbox", "Sandbox: start, command and memory against bare ones", sandboxes},
 }
 
@@ -144,6 +147,11 @@ func (b *bench) run(only, base, others, dir, results string) error {
 		return fmt.Errorf("there is no part %q; there are %s", only, names())
 	}
 	return b.report.Finish(results)
+}
+
+// replicas measures several servers on one database.
+func replicas(b *bench) error {
+	return fleet.Config{Program: b.server, Dir: b.dir, Settings: load.Settings(modelName, b.model.web.URL+"/v1"), Quick: b.quick, Report: b.report}.Run(b.ctx)
 }
 
 // pick is a value for a whole run and one for a quick run.

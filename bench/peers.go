@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -24,7 +22,11 @@ func (b *bench) comparePeers(dir string) error {
 	if len(found) == 0 {
 		return fmt.Errorf("no peer is installed in %s: each is a folder with an executable named start, see bench/README.md", dir)
 	}
-	us, err := b.asPeer()
+	folder, err := b.folder()
+	if err != nil {
+		return err
+	}
+	us, err := peers.Ours(b.server, folder)
 	if err != nil {
 		return err
 	}
@@ -65,19 +67,4 @@ func (b *bench) against(name string, ours []peers.Figure, theirs peers.Figure) {
 	}
 	l.Require(l.Factor >= 1, "better than the peer")
 	say("%-50s %12s  %s %12s", theirs.Name, report.Figure(ours[at].Value, theirs.Unit), name, report.Figure(theirs.Value, theirs.Unit))
-}
-
-// asPeer is the program under test, started as the peers are.
-func (b *bench) asPeer() (peers.Peer, error) {
-	program, err := filepath.Abs(b.server)
-	if err != nil {
-		return peers.Peer{}, err
-	}
-	dir, err := b.folder()
-	if err != nil {
-		return peers.Peer{}, err
-	}
-	p := peers.Peer{Name: "ours", Start: filepath.Join(dir, "start")}
-	script := fmt.Sprintf("#!/bin/sh\necho \"deckhand http://$BENCH_ADDR @$BENCH_DIR/data/admin.key\"\nexec '%s' serve --addr \"$BENCH_ADDR\" --data-dir \"$BENCH_DIR/data\" --sandbox local\n", program)
-	return p, os.WriteFile(p.Start, []byte(script), 0o755)
 }

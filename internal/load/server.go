@@ -147,6 +147,12 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
+// Kill ends the process at once, and waits for it.
+func (s *Server) Kill() {
+	s.signal(syscall.SIGKILL)
+	<-s.ended
+}
+
 // Freeze keeps the process from using the processor while another is measured.
 func (s *Server) Freeze() { s.signal(syscall.SIGSTOP) }
 
