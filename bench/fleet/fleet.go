@@ -168,7 +168,7 @@ func (c Config) rates(ctx context.Context, n int) (out rates, err error) {
 		defer links[i].Close()
 	}
 	out.creates, err = load.Hammer(creators, during, func(i int) error {
-		_, err := links[i].Ask(load.Message("POST", load.Conversations, f.servers[i%n].Addr, keys[i%users], `{"title":"created"}`))
+		_, err := links[i].Ask(load.Message("POST", load.Conversations, f.servers[i%n].Addr, keys[i%users], `{}`))
 		return err
 	})
 	if err != nil {
