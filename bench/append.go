@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"deckhand/bench/floor"
+	"deckhand/bench/history"
 	"deckhand/bench/report"
 	"deckhand/internal/load"
 	"deckhand/internal/session"
@@ -37,7 +38,7 @@ func appends(b *bench) error {
 	}
 	create := func(int) error { return db.Append(b.ctx, creation(db.NewID())) }
 	insert := func(int) error {
-		return raw.Add(string(session.NewID()), time.Now().UnixMicro(), []byte(`{"text":"`+firstMessage+`"}`))
+		return raw.Add(string(session.NewID()), time.Now().UnixMicro(), []byte(`{"text":"`+history.FirstMessage+`"}`))
 	}
 	contenders := []struct {
 		name    string
@@ -74,9 +75,9 @@ func appends(b *bench) error {
 
 // creation is what the API stores for a new conversation with its first message.
 func creation(id session.ID) session.Batch {
-	b := &book{state: session.State{ID: id}, at: time.Now().UTC().Truncate(time.Microsecond)}
-	b.add(session.Created{Owner: "admin", Trigger: "gui"}, session.UserSaid{Text: firstMessage})
-	return session.Batch{ID: b.state.ID, Events: b.events, Row: b.state.Row()}
+	b := &history.Book{State: session.State{ID: id}, At: time.Now().UTC().Truncate(time.Microsecond)}
+	b.Add(session.Created{Owner: "admin", Trigger: "gui"}, session.UserSaid{Text: history.FirstMessage})
+	return session.Batch{ID: b.State.ID, Events: b.Events, Row: b.State.Row()}
 }
 
 // growing gives each caller a session of its own and a function that appends
@@ -85,17 +86,17 @@ func growing(ctx context.Context, db interface {
 	session.Log
 	NewID() session.ID
 }) (func(caller int) error, error) {
-	books := make([]*book, callers)
+	books := make([]*history.Book, callers)
 	for i := range books {
-		books[i] = begin(db.NewID(), "admin", time.Now())
-		if err := books[i].flush(ctx, db); err != nil {
+		books[i] = history.Begin(db.NewID(), "admin", time.Now())
+		if err := books[i].Flush(ctx, db); err != nil {
 			return nil, err
 		}
 	}
 	return func(caller int) error {
 		b := books[caller]
-		b.at = time.Now().UTC().Truncate(time.Microsecond)
-		b.add(session.Noted{ID: "n", Message: "A line of what happened."})
-		return b.flush(ctx, db)
+		b.At = time.Now().UTC().Truncate(time.Microsecond)
+		b.Add(session.Noted{ID: "n", Message: "A line of what happened."})
+		return b.Flush(ctx, db)
 	}, nil
 }

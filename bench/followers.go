@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"deckhand/bench/history"
 	"deckhand/bench/report"
 	"deckhand/internal/load"
 )
@@ -168,7 +169,7 @@ func converse(us *load.Server) (*talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := load.Create(us.Addr, keys[1], firstMessage)
+	made, err := load.Create(us.Addr, keys[1], history.FirstMessage)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"deckhand/bench/floor"
+	"deckhand/bench/history"
 	"deckhand/bench/report"
 	"deckhand/internal/load"
 )
@@ -15,7 +16,7 @@ import (
 const (
 	creationPath = "/api/conversations"
 	settingsPath = "/api/settings"
-	withMessage  = `{"initial_user_msg":"` + firstMessage + `"}`
+	withMessage  = `{"initial_user_msg":"` + history.FirstMessage + `"}`
 	withNothing  = `{}`
 	someSettings = `{"llm_model":"scripted/demo","max_iterations":100,"git_user_name":"Maria Example"}`
 )

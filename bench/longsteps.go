@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"deckhand/bench/history"
 	"deckhand/bench/report"
 	"deckhand/internal/agent"
 	"deckhand/internal/live"
@@ -118,7 +119,7 @@ func longSteps(b *bench) error {
 func (s *study) compare(ctx context.Context, took *[3][]time.Duration, allocs *[3]float64) error {
 	var models [3]*thinker
 	for i, size := range stepsAt {
-		id, err := longLog(ctx, s.db, "admin", size)
+		id, err := history.Store(ctx, s.db, "admin", size)
 		if err == nil {
 			models[i], err = s.begin(ctx, id)
 		}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,14 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"deckhand/bench/history"
 	"deckhand/bench/report"
-	"deckhand/internal/datadir"
 	"deckhand/internal/load"
-	"deckhand/internal/secret"
 	"deckhand/internal/session"
-	"deckhand/internal/store"
-	"deckhand/internal/store/postgres"
-	"deckhand/internal/store/sqlite"
 )
 
 // look is what is seen of a server with a number of stored conversations.
@@ -39,10 +35,7 @@ const needle = "Find the needle in the haystack"
 // scale compares servers with many, few and no conversations. The servers take
 // turns, so that what else the machine does hits all.
 func scale(b *bench) error {
-	full := b.conversations
-	if full == 0 {
-		full = pick(b, 100_000, 10_000)
-	}
+	full := cmp.Or(b.conversations, pick(b, 100_000, 10_000))
 	return compareLooks(b, "scale", &look{conversations: 0}, &look{conversations: 20}, &look{conversations: full})
 }
 
@@ -162,7 +155,7 @@ func (b *bench) stock(l *look) (string, error) {
 	if err != nil || l.conversations == 0 {
 		return dir, err
 	}
-	db, err := l.openStore(b.ctx, dir)
+	db, err := history.Open(b.ctx, dir, l.database)
 	if err != nil {
 		return "", err
 	}
@@ -189,13 +182,6 @@ const (
 	shortBook = 10 // events that begin and its title make
 )
 
-// stored is a database that is filled.
-type stored interface {
-	store.Backend
-	datadir.ChainStore
-	Tend(ctx context.Context, before time.Time) error
-}
-
 // flags are those of a server on the database.
 func (l *look) flags() []string {
 	if l.database == "" {
@@ -204,27 +190,7 @@ func (l *look) flags() []string {
 	return []string{"--database-url", l.database}
 }
 
-// openStore opens the database of a server that has been started once, ready for appends.
-func (l *look) openStore(ctx context.Context, dir string) (db stored, err error) {
-	if l.database == "" {
-		db, err = sqlite.Open(ctx, filepath.Join(dir, "deckhand.db"), sqlite.Options{})
-	} else {
-		db, err = postgres.Open(ctx, l.database, postgres.Options{})
-	}
-	if err != nil {
-		return nil, err
-	}
-	keyring, err := secret.OpenKeyring(ctx, dir, "", db)
-	if err == nil {
-		err = datadir.UseChain(ctx, db, keyring)
-	}
-	if err != nil {
-		db.Close()
-	}
-	return db, err
-}
-
-func (l *look) fill(b *bench, db stored, from, to int) error {
+func (l *look) fill(b *bench, db history.Database, from, to int) error {
 	var next atomic.Int64
 	next.Store(int64(from) - 1)
 	var wait sync.WaitGroup
@@ -234,20 +200,20 @@ func (l *look) fill(b *bench, db stored, from, to int) error {
 	for range callers {
 		wait.Go(func() {
 			for i := next.Add(1); i <= int64(to) && len(failed) == 0; i = next.Add(1) {
-				book := begin(db.NewID(), "admin", first.Add(time.Duration(i)*time.Second))
-				book.grow(int64(b.events))
+				book := history.Begin(db.NewID(), "admin", first.Add(time.Duration(i)*time.Second))
+				book.Grow(int64(b.events))
 				if i == middle {
-					book.add(session.Titled{Title: needle})
-					l.old = string(book.state.ID)
+					book.Add(session.Titled{Title: needle})
+					l.old = string(book.State.ID)
 				}
 				if i%2 == 0 {
-					book.add(session.Stopped{Reason: "stopped because it was idle"})
+					book.Add(session.Stopped{Reason: "stopped because it was idle"})
 				}
-				if book.state.Wants() {
-					failed <- fmt.Errorf("a stored conversation wants to be worked on: %s", book.state.Status())
+				if book.State.Wants() {
+					failed <- fmt.Errorf("a stored conversation wants to be worked on: %s", book.State.Status())
 					return
 				}
-				if err := book.flush(b.ctx, db); err != nil {
+				if err := book.Flush(b.ctx, db); err != nil {
 					failed <- err
 					return
 				}

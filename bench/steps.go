@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"deckhand/bench/history"
 	"deckhand/bench/report"
 	"deckhand/internal/load"
 	"deckhand/internal/session"
@@ -62,7 +63,7 @@ func (y *yard) fill(ctx context.Context) error {
 	for _, l := range lengths {
 		var ids []session.ID
 		for range l.sessions {
-			id, err := longLog(ctx, y.db, "admin", l.events)
+			id, err := history.Store(ctx, y.db, "admin", l.events)
 			if err != nil {
 				return err
 			}
@@ -178,10 +179,10 @@ func updatesAlone(b *bench, _ *yard) error {
 // remembered is a session of n events that exists in the cache only.
 func remembered(ctx context.Context, id session.ID, n int64) (*session.Sessions, error) {
 	s := session.New(nowhere{})
-	book := begin(id, "admin", time.Now())
-	book.grow(n)
+	book := history.Begin(id, "admin", time.Now())
+	book.Grow(n)
 	_, err := s.Create(ctx, id, session.Created{Owner: "admin"}, nil)
-	for _, e := range book.events[1:] {
+	for _, e := range book.Events[1:] {
 		if err == nil {
 			_, err = s.Update(ctx, id, func(session.State) ([]session.Payload, error) { return []session.Payload{e.Payload}, nil })
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"deckhand/bench/history"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
@@ -26,7 +27,7 @@ import (
 type parts struct {
 	ctx      context.Context
 	db       *sqlite.DB
-	books    []*book
+	books    []*history.Book
 	commits  int // that a turn makes
 	model    llm.Model
 	requests []llm.Request // that a turn makes
@@ -98,8 +99,8 @@ func (p *parts) openStore(b *bench, n int) error {
 	}
 	p.also(func() { _ = p.db.Close() })
 	for range n {
-		k := begin(p.db.NewID(), "admin", time.Now())
-		if err := k.flush(b.ctx, p.db); err != nil {
+		k := history.Begin(p.db.NewID(), "admin", time.Now())
+		if err := k.Flush(b.ctx, p.db); err != nil {
 			return err
 		}
 		p.books = append(p.books, k)
@@ -140,9 +141,9 @@ func (p *parts) openBoxes(b *bench, n int) error {
 func (p *parts) appendAll(caller int) error {
 	k := p.books[caller]
 	for range p.commits {
-		k.at = time.Now().UTC().Truncate(time.Microsecond)
-		k.add(session.Noted{ID: "n", Message: "A line of what happened."})
-		if err := k.flush(p.ctx, p.db); err != nil {
+		k.At = time.Now().UTC().Truncate(time.Microsecond)
+		k.Add(session.Noted{ID: "n", Message: "A line of what happened."})
+		if err := k.Flush(p.ctx, p.db); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"deckhand/bench/history"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/load"
@@ -58,7 +59,7 @@ func (o *office) open() (*load.Chat, error) {
 	key := o.keys[o.opened%len(o.keys)]
 	o.opened++
 	o.mu.Unlock()
-	c, err := load.Open(o.Addr, key, firstMessage)
+	c, err := load.Open(o.Addr, key, history.FirstMessage)
 	if c != nil {
 		o.mu.Lock()
 		o.chats = append(o.chats, c)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"deckhand/bench/history"
 	"deckhand/bench/report"
 	"deckhand/internal/load"
 	"deckhand/internal/load/process"
@@ -127,7 +128,7 @@ func openSingle(b *bench, o *office) (_ *single, err error) {
 	if s.hub, err = openHub(s.yard); err != nil {
 		return nil, err
 	}
-	if s.id, err = longLog(b.ctx, db, "admin", 10); err != nil {
+	if s.id, err = history.Store(b.ctx, db, "admin", 10); err != nil {
 		return nil, err
 	}
 	s.in, err = s.hub.follow(b.ctx, s.yard, s.id)

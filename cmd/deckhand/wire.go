@@ -195,9 +195,8 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 	if config.Forwarding, err = c.forwarding(ctx, d, keyring); err != nil {
 		return nil, err
 	}
-	config.Server.Board, config.Server.Level = s.board(c, config), c.level
+	config.Server.Board, config.Server.Level, config.Server.Temporary = s.board(c, config), c.level, c.seldom
 	config.Server.Peers, config.Legacy.Sockets.Engine.Tag = joined.Router(), joined.Machine()
-	config.Seldom = c.seldom
 	s.api = httpapi.New(config)
 	s.replica.Tell(s.keeper, s.api.Lists(), hub, s.triggers, s.attempts)
 	return s, nil

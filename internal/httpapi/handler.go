@@ -26,8 +26,6 @@ import (
 // Config is what the handler needs. What it must not know by import (models,
 // stores, the loop) it gets as functions.
 type Config struct {
-	// Seldom says that there may never be a request: the description of the routes is left to the first one.
-	Seldom bool
 	// Conversations is where conversations are; Account, Files, Git, Hooks, Page, Legacy and MCP
 	// are what the routes on their subjects need.
 	Conversations conversations.Config
@@ -130,7 +128,7 @@ func New(c Config) *Handler {
 	}
 	d.mux.HandleFunc(anything, func(w http.ResponseWriter, r *http.Request) { d.noRoute(w.(*recorder), r) })
 	d.described = sync.OnceFunc(d.describe)
-	if !c.Seldom {
+	if !c.Server.Temporary {
 		d.described()
 	}
 	return d

@@ -14,9 +14,6 @@ import (
 // ErrNoCheckpoints means that workspaces of this server have no checkpoints.
 var ErrNoCheckpoints = errors.New("the sandbox driver of this server keeps no checkpoints")
 
-// FileChange is that of drivers, for use cases that know none.
-type FileChange = sandbox.FileChange
-
 // ErrNoCheckpoint and ErrTooBig are those of drivers.
 var ErrNoCheckpoint, ErrTooBig = sandbox.ErrNoCheckpoint, sandbox.ErrTooBig
 
@@ -36,7 +33,7 @@ type saving struct {
 	// gate is held while a checkpoint is being made or files are being restored. It has its own lock, and is left by leaveGate.
 	gate gate.Gate
 	// next is the checkpoint of a stop that came while the gate was held; nil if there was none.
-	next *moment
+	next *origin.Moment
 	// off is true if the workspace is too large.
 	off bool
 	// passed is true if a command did not wait for the checkpoint that is being made.
@@ -47,12 +44,6 @@ type saving struct {
 	begins, paused bool
 	// waits is true while the agent waits for an approval, quiet if no call was running when it began to.
 	waits, quiet bool
-}
-
-// moment is when a checkpoint is made. The session has at least the events up to last.
-type moment struct {
-	origin.Moment
-	last int64
 }
 
 // keepOpen remembers whether users can change the files of a sandbox without the keeper: in a folder of theirs, or because
@@ -86,7 +77,7 @@ func (k *Keeper) turnChanged(row session.Row) {
 	running, works := row.Agent == session.AgentRunning, row.Agent == session.AgentRunning || row.Wants
 	waits := row.Agent == session.AgentAwaitingYes
 	begins := running && s.paused || !running && row.Wants && !s.begins && !waits || works && s.waits && !waits
-	m := origin.Moment{Start: begins, Stop: !begins, Waited: begins && s.waits && s.quiet}
+	m := origin.Moment{Start: begins, Stop: !begins, Waited: begins && s.waits && s.quiet, Last: row.Last}
 	due := s.used && (begins || !running) || p.users > 0 && begins || s.open && (begins || s.begins && !running)
 	if waits && !s.waits {
 		s.quiet = !s.used // a call that runs uses the sandbox
@@ -95,13 +86,12 @@ func (k *Keeper) turnChanged(row session.Row) {
 	due = due && p.box != nil
 	k.mu.Unlock()
 	if due {
-		k.checkpointNow(p, m, row.Last)
+		k.checkpointNow(p, m)
 	}
 }
 
-// checkpointNow makes a checkpoint in the background. The session has at least the events up to last. While the gate is held, the
-// checkpoint of a stop is made next, and others are left out: what they would have is in the one that is being made.
-func (k *Keeper) checkpointNow(p *place, m origin.Moment, last int64) {
+// checkpointNow makes a checkpoint in the background. While the gate is held, the checkpoint of a stop is made next, and others are left out: what they would have is in the one that is being made.
+func (k *Keeper) checkpointNow(p *place, m origin.Moment) {
 	if _, ok := k.Driver.(sandbox.Checkpointer); !ok {
 		return
 	}
@@ -113,17 +103,17 @@ func (k *Keeper) checkpointNow(p *place, m origin.Moment, last int64) {
 	leave, ok := p.saved.gate.Try()
 	switch {
 	case ok:
-		k.checkpointInside(p, moment{m, last}, leave)
+		k.checkpointInside(p, m, leave)
 	case m.Stop:
-		p.saved.next = &moment{m, last}
+		p.saved.next = &m
 	}
 }
 
 // checkpointInside makes a checkpoint in the background, and then leaves the gate. It is called with mu and the gate held.
-func (k *Keeper) checkpointInside(p *place, m moment, leave func()) {
+func (k *Keeper) checkpointInside(p *place, m origin.Moment, leave func()) {
 	p.saved.used, p.saved.passed = false, false
 	k.tasks.Go(func() {
-		k.checkpoint(p, m.Moment, m.last)
+		k.checkpoint(p, m)
 		k.leaveGate(p, leave)
 	})
 }
@@ -142,7 +132,7 @@ func (k *Keeper) leaveGate(p *place, leave func()) {
 }
 
 // checkpoint makes one checkpoint, unless it is left to the end of the turn.
-func (k *Keeper) checkpoint(p *place, m origin.Moment, last int64) {
+func (k *Keeper) checkpoint(p *place, m origin.Moment) {
 	due, err := true, error(nil)
 	defer func() {
 		k.mu.Lock()
@@ -159,7 +149,7 @@ func (k *Keeper) checkpoint(p *place, m origin.Moment, last int64) {
 	ctx, cancel := context.WithTimeout(k.ctx, saveTime)
 	defer cancel()
 	st, ok := k.Sessions.Known(ctx, p.id) // usually: this process has just changed it
-	if !ok || st.Last < last {
+	if !ok || st.Last < m.Last {
 		st, err = k.Sessions.Load(ctx, p.id)
 	}
 	if err != nil || st.Deleted {
@@ -210,9 +200,7 @@ func (k *Keeper) awaitCheckpoint(ctx context.Context, p *place) error {
 	k.mu.Lock()
 	p.saved.used = true
 	k.mu.Unlock()
-	wait, cancel := context.WithTimeout(ctx, maxSaveWait)
-	defer cancel()
-	if p.saved.gate.Wait(wait) != nil {
+	if p.saved.gate.WaitFor(ctx, maxSaveWait) != nil {
 		k.mu.Lock()
 		p.saved.passed = p.saved.gate.Busy()
 		k.mu.Unlock()
@@ -288,11 +276,8 @@ func (k *Keeper) filesAt(ctx context.Context, f Files) (sandbox.CheckpointOf, er
 // Compare lists the files that differ between two workspaces, or two states of one.
 func (k *Keeper) Compare(ctx context.Context, a, b Files) ([]sandbox.FileChange, error) {
 	from, err := k.filesAt(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	to, err := k.filesAt(ctx, b)
-	if err != nil {
+	to, other := k.filesAt(ctx, b)
+	if err := errors.Join(err, other); err != nil {
 		return nil, err
 	}
 	return k.Driver.(sandbox.Checkpointer).Compare(ctx, from, to)

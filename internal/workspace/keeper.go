@@ -287,7 +287,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	if err := k.record(ctx, st, was, now); err != nil {
 		return nil, err
 	}
-	k.checkpointNow(p, origin.Moment{Start: first}, st.Last)
+	k.checkpointNow(p, origin.Moment{Start: first, Last: st.Last})
 	return box, nil
 }
 

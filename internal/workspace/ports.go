@@ -10,6 +10,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace/counted"
 )
 
 // ErrAsleep says that a session's sandbox does not run, so nothing in it can be
@@ -47,7 +48,7 @@ func (k *Keeper) Dial(ctx context.Context, id session.ID, port int) (net.Conn, e
 		release()
 		return nil, err
 	}
-	return &portConn{Conn: conn, release: release}, nil
+	return &counted.Conn{Conn: conn, Release: release}, nil
 }
 
 // Known are the sessions that have a workspace, whether or not it is in use.
@@ -104,23 +105,4 @@ func (k *Keeper) awake(ctx context.Context, p *place) (*sandbox.Sandbox, error) 
 		return nil, fmt.Errorf("%w: nothing in the sandbox listens", fs.ErrNotExist)
 	}
 	return nil, ErrAsleep
-}
-
-// portConn ends the use of the sandbox with the connection.
-type portConn struct {
-	net.Conn
-	release func()
-}
-
-func (c *portConn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
-}
-
-// CloseWrite says that nothing more is sent, while the other side may still send.
-func (c *portConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
 }

@@ -24,10 +24,11 @@ type Restore struct {
 	Record func(ctx context.Context, e session.Restored, kept []string) error
 }
 
-// What is known of restores, for use cases that know no drivers.
+// What is known of restores and changes, for use cases that know no drivers.
 type (
-	Span = sandbox.Span
-	Own  = sandbox.Own
+	FileChange = sandbox.FileChange
+	Span       = sandbox.Span
+	Own        = sandbox.Own
 	// OwnFiles are files that others changed too.
 	OwnFiles = sandbox.OwnFiles
 )

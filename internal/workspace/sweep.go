@@ -163,9 +163,7 @@ func (k *Keeper) stop(ctx context.Context, id session.ID) error {
 		return err
 	}
 	// The checkpoint of the stop comes first: what others change in the files afterwards is not the agent's.
-	saved, done := context.WithTimeout(ctx, maxSaveWait)
-	_ = p.saved.gate.Wait(saved)
-	done()
+	_ = p.saved.gate.WaitFor(ctx, maxSaveWait)
 	k.mu.Lock()
 	if p.users > 1 && p.since >= st.Halt { // a stopped workspace is being read
 		k.mu.Unlock()

@@ -42,7 +42,7 @@ type drawn struct {
 	*conversation
 	ctx    context.Context
 	send   func(tea.Msg)
-	screen *screenFile
+	screen *prompt.Screen
 
 	width, height int
 	colour        bool
@@ -97,7 +97,7 @@ type (
 func (s *conversation) draw(ctx context.Context, keys, screen *os.File) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a signal ends the program below
 	defer cancel()
-	d := &drawn{conversation: s, ctx: ctx, screen: &screenFile{File: screen}, width: cli.Columns(screen), height: 24, colour: cli.WantsColour(), history: prompt.OpenHistory(s.DataDir)}
+	d := &drawn{conversation: s, ctx: ctx, screen: &prompt.Screen{File: screen}, width: cli.Columns(screen), height: 24, colour: cli.WantsColour(), history: prompt.OpenHistory(s.DataDir)}
 	s.Display = terminal.New(terminal.Options{Out: &d.out, Color: d.colour, Width: func() int { return d.width }, Messages: true, OnStatus: func(text string) { d.doing = text }})
 	d.input = prompt.New(d.colour)
 	d.welcome()
@@ -331,7 +331,7 @@ func (d *drawn) flush() tea.Cmd {
 			d.waiting = append(d.waiting, strings.Split(ansi.Hardwrap(line, max(d.width-1, 1), true), "\n")...)
 		}
 	}
-	if d.printing || len(d.waiting) == 0 || !d.screen.drawn.Load() {
+	if d.printing || len(d.waiting) == 0 || !d.screen.Drawn() {
 		return nil
 	}
 	d.printing = true

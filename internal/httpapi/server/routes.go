@@ -35,6 +35,8 @@ type Config struct {
 	DataDir string
 	// Board is the health of the server for administrators.
 	Board Board
+	// Temporary means that there may never be a request: the routes are described when the first one comes.
+	Temporary bool
 	// Level is the log level.
 	Level *slog.LevelVar
 }

@@ -4,6 +4,7 @@ package gate
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Gate admits one caller at a time. The zero value is free.
@@ -49,6 +50,13 @@ func (g *Gate) Wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// WaitFor is Wait with a time limit.
+func (g *Gate) WaitFor(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return g.Wait(ctx)
 }
 
 // Busy reports whether a caller is inside.

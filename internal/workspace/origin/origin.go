@@ -18,6 +18,8 @@ type Moment struct {
 	Waited bool
 	// Look is true if the checkpoint is made for a comparison.
 	Look bool
+	// Last is an event that the session has.
+	Last int64
 }
 
 // Place is what is known of the workspace.

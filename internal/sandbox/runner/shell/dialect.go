@@ -41,8 +41,7 @@ func reopen(terminal string) string {
 	return "{ __dh_l=; } 2>/dev/null 7>&1||\\exec >&" + terminal + ";{ __dh_l=; } 7>&2 2>/dev/null||\\exec 2>&" + terminal + ";"
 }
 
-// bashReopen is the same for bash, which needs no copies of descriptors to see whether they are open. Our name in the conditions
-// keeps a trap of DEBUG from them.
+// bashReopen is the same for bash, without copying descriptors. Our name in the conditions keeps a trap of DEBUG from them.
 const bashReopen = `[[ $__dh_G && -e /dev/fd/1 ]]||\exec >&255;[[ $__dh_G && -e /dev/fd/2 ]]||\exec 2>&255;`
 
 // bash runs a command with one line of the pipe, see bashLine.

@@ -110,7 +110,9 @@ func connect(t testing.TB, s *Shells) *sandbox.Sandbox {
 		f.Close()
 	}
 	calls, raw := s.Handlers()
-	calls["hello"] = func(context.Context, *rpc.Call) (any, error) { return sandbox.Info{Shell: s.Program(), Marks: s.Mark != nil}, nil }
+	calls["hello"] = func(context.Context, *rpc.Call) (any, error) {
+		return sandbox.Info{Shell: s.Program(), Marks: s.Mark != nil}, nil
+	}
 	peer, err := rpc.Accept(ends[0], rpc.Handlers{Calls: calls, Raw: raw})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package chat
+package prompt
 
 import (
 	"bytes"
@@ -6,18 +6,21 @@ import (
 	"sync/atomic"
 )
 
-// screenFile is the terminal that the renderer writes to. It knows whether the renderer has drawn: lines that are
+// Screen is the terminal that the renderer writes to. It knows whether the renderer has drawn: lines that are
 // printed before that are lost. On a busy machine the first drawing can take longer than any fixed time.
-type screenFile struct {
+type Screen struct {
 	*os.File
 	drawn atomic.Bool
 }
 
 // Write implements io.Writer. Only a drawing has line ends: what the renderer sends before it are modes of the terminal.
-func (f *screenFile) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
+func (s *Screen) Write(p []byte) (int, error) {
+	n, err := s.File.Write(p)
 	if bytes.IndexByte(p, '\n') >= 0 {
-		f.drawn.Store(true)
+		s.drawn.Store(true)
 	}
 	return n, err
 }
+
+// Drawn reports whether the renderer has drawn.
+func (s *Screen) Drawn() bool { return s.drawn.Load() }
