@@ -193,8 +193,9 @@ func (c Config) rates(ctx context.Context, n int) (out rates, err error) {
 }
 
 const (
-	// working is how many conversations a killed server has, and words how long their answers are: ten words a second.
-	working, words = 100, 300
+	// working is how many conversations a killed server has, and words how many words of theirs the model repeats, ten in a second. It
+	// repeats 200 characters at most.
+	working, words = 100, 100
 	// silence is how long an answer that is being written does not pause.
 	silence = 4 * time.Second
 )
@@ -210,7 +211,7 @@ func (c Config) takeover(ctx context.Context) error {
 	if err := first.Store(first.Key, load.Settings("scripted/slow", "")); err != nil {
 		return err
 	}
-	text, _ := json.Marshal(map[string]string{"initial_user_msg": strings.Repeat("word ", words)})
+	text, _ := json.Marshal(map[string]string{"initial_user_msg": strings.Repeat("a ", words)})
 	ids := make([]string, working)
 	for i := range ids {
 		answer, err := load.Ask1(first.Addr, load.Message("POST", load.Conversations, first.Addr, first.Key, string(text)))
@@ -294,7 +295,7 @@ func (f *fleet) watch(server int, id string, begun func(), killed chan struct{},
 	case answers != 1:
 		return 0, fmt.Errorf("%s was answered %d times", id, answers)
 	case after == 0:
-		return 0, fmt.Errorf("%s did not pause: it was not on the server that was killed", id)
+		return 0, fmt.Errorf("%s did not pause: it was answered before the server was killed", id)
 	}
 	return after, nil
 }
