@@ -94,7 +94,11 @@ func (f *fleet) add() error {
 	if err != nil {
 		return err
 	}
-	s, err := load.Serve(f.ctx, f.Dir, f.Program, dir, nil, f.args...)
+	among, err := load.FreeAddr() // a port that the server chooses could be the one on which it is to answer requests
+	if err != nil {
+		return err
+	}
+	s, err := load.Serve(f.ctx, f.Dir, f.Program, dir, nil, append(slices.Clone(f.args), "--replica-addr", among)...)
 	if err == nil {
 		f.servers = append(f.servers, s)
 	}
