@@ -197,7 +197,7 @@ func (c Config) rates(ctx context.Context, n int) (out rates, err error) {
 }
 
 const (
-	// working is how many conversations a killed server has, and words how many words of theirs the model repeats, ten in a second. It
+	// working is how many conversations three servers have when one is killed, and words how many words of theirs the model repeats, ten in a second. It
 	// repeats 200 characters at most.
 	working, words = 100, 100
 	// silence is how long an answer that is being written does not pause.
@@ -211,6 +211,11 @@ func (c Config) takeover(ctx context.Context) error {
 		return err
 	}
 	defer f.stop()
+	for range 2 {
+		if err := f.add(); err != nil {
+			return err
+		}
+	}
 	first := f.servers[0]
 	if err := first.Store(first.Key, load.Settings("scripted/slow", "")); err != nil {
 		return err
@@ -218,7 +223,8 @@ func (c Config) takeover(ctx context.Context) error {
 	text, _ := json.Marshal(map[string]string{"initial_user_msg": strings.Repeat("a ", words)})
 	ids := make([]string, working)
 	for i := range ids {
-		answer, err := load.Ask1(first.Addr, load.Message("POST", load.Conversations, first.Addr, first.Key, string(text)))
+		at := f.servers[i%3].Addr
+		answer, err := load.Ask1(at, load.Message("POST", load.Conversations, at, first.Key, string(text)))
 		var made struct {
 			ID string `json:"conversation_id"`
 		}
@@ -229,11 +235,6 @@ func (c Config) takeover(ctx context.Context) error {
 			return err
 		}
 		ids[i] = made.ID
-	}
-	for range 2 {
-		if err := f.add(); err != nil {
-			return err
-		}
 	}
 	var begun, done sync.WaitGroup
 	begun.Add(working)
@@ -252,12 +253,16 @@ func (c Config) takeover(ctx context.Context) error {
 	if len(failed) > 0 {
 		return fmt.Errorf("%d of %d conversations: %w", len(failed), working, failed[0])
 	}
-	c.Report.Add(part, "a server is killed: its conversations continue, median", report.Millis, load.Percentile(paused, 50), 0).AtMost(15_000).Comment("%d conversations that were being answered, three servers", working)
-	c.Report.Add(part, "a server is killed: its conversations continue, worst", report.Millis, load.Percentile(paused, 100), 0).AtMost(15_000).Comment("each was answered once, and followers on other servers missed nothing")
+	paused = slices.DeleteFunc(paused, func(d time.Duration) bool { return d == 0 }) // the killed server did not have it
+	if len(paused) == 0 {
+		return errors.New("all conversations were answered before the server was killed")
+	}
+	c.Report.Add(part, "a server is killed: its conversations continue, median", report.Millis, load.Percentile(paused, 50), 0).AtMost(15_000).Comment("%d of %d conversations that were being answered by three servers", len(paused), working)
+	c.Report.Add(part, "a server is killed: its conversations continue, worst", report.Millis, load.Percentile(paused, 100), 0).AtMost(15_000).Comment("all %d were answered once, and followers on other servers missed nothing", working)
 	return nil
 }
 
-// watch follows a conversation to the end of its answer, and returns when it went on after the kill.
+// watch follows a conversation to the end of its answer, and returns when it went on after the kill; 0 if it did not pause.
 func (f *fleet) watch(server int, id string, begun func(), killed chan struct{}, at *time.Time) (after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(f.ctx, load.TurnTime)
 	defer cancel()
@@ -295,11 +300,8 @@ func (f *fleet) watch(server int, id string, begun func(), killed chan struct{},
 			break
 		}
 	}
-	switch {
-	case answers != 1:
+	if answers != 1 {
 		return 0, fmt.Errorf("%s was answered %d times", id, answers)
-	case after == 0:
-		return 0, fmt.Errorf("%s did not pause: it was answered before the server was killed", id)
 	}
 	return after, nil
 }
