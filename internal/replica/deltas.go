@@ -2,10 +2,6 @@ package replica
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"encoding/json"
 	"sync"
 	"time"
@@ -30,8 +26,7 @@ const (
 	gatherMost = 4 << 20
 )
 
-// Deltas shows fragments of answers here and sends them to the other servers, where people may follow. They are sealed:
-// a NATS server may be shared, and does not see what is written.
+// Deltas shows fragments of answers here and sends them to the other servers, where people may follow.
 type Deltas struct {
 	*Replica
 	Hub
@@ -168,7 +163,7 @@ func (d *Deltas) send(f fragment) {
 			Bytes []byte `json:"bytes"` // a part may end within a character
 		}{d.Member, fragment{Session: part.Session, Call: part.Call, Offset: part.Offset, End: part.End}, []byte(part.Text)})
 		if err == nil {
-			d.conn.Publish(d.subject("delta"), d.seal.seal(data))
+			d.conn.Publish(d.subject("delta"), d.seal.Seal(d.subject("delta"), data))
 		}
 		if f.Text = f.Text[len(part.Text):]; f.Text == "" {
 			return
@@ -179,7 +174,7 @@ func (d *Deltas) send(f fragment) {
 
 // heard shows a fragment of another server.
 func (d *Deltas) heard(sealed []byte) {
-	data, ok := d.seal.open(sealed)
+	data, ok := d.seal.Open(d.subject("delta"), sealed)
 	if !ok {
 		return
 	}
@@ -197,27 +192,4 @@ func (d *Deltas) heard(sealed []byte) {
 	if f.End {
 		d.Hub.EndDelta(f.Session, f.Call)
 	}
-}
-
-// sealer encrypts what is sent to other servers over NATS.
-type sealer struct{ aead cipher.AEAD }
-
-func newSealer(key [32]byte) (s sealer, err error) {
-	own, err := hkdf.Key(sha256.New, key[:], nil, "messages between servers", 32)
-	if err != nil {
-		return s, err
-	}
-	block, err := aes.NewCipher(own)
-	if err != nil {
-		return s, err
-	}
-	s.aead, err = cipher.NewGCMWithRandomNonce(block)
-	return s, err
-}
-
-func (s sealer) seal(plain []byte) []byte { return s.aead.Seal(nil, nil, plain, nil) }
-
-func (s sealer) open(sealed []byte) ([]byte, bool) {
-	plain, err := s.aead.Open(nil, nil, sealed, nil)
-	return plain, err == nil
 }

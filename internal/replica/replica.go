@@ -56,7 +56,7 @@ type Replica struct {
 	homes    Homes
 	engines  engines
 	sessions *session.Sessions
-	seal     sealer
+	seal     nats.Seal
 	closers  []func()
 }
 
@@ -95,12 +95,12 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 	if !r.conn.Online() {
 		c.Logger.Warn("NATS cannot be reached yet; servers notice each other's changes later until it can", "server", address.String())
 	}
-	wakes := nats.Wakes{Conn: r.conn, Installation: installation}
-	r.Wakes, r.subject = wakes, wakes.Subject
 	if err := r.listen(ctx, machine, address.String()); err != nil {
 		r.Close()
 		return nil, err
 	}
+	wakes := nats.Wakes{Conn: r.conn, Installation: installation, Seal: r.seal}
+	r.Wakes, r.subject = wakes, wakes.Subject
 	host, err := os.Hostname()
 	if err != nil {
 		host = machine
@@ -121,7 +121,7 @@ func (r *Replica) listen(ctx context.Context, machine, server string) error {
 	if r.peers, err = newPeers(r, key, machine); err != nil {
 		return err
 	}
-	if r.seal, err = newSealer(key); err != nil {
+	if r.seal, err = nats.NewSeal(key); err != nil {
 		return err
 	}
 	address := r.ReplicaAddr

@@ -146,26 +146,3 @@ func TestLightest(t *testing.T) {
 		t.Error("it was asked")
 	}
 }
-
-// What is sealed can be opened with the same key only.
-func TestSealer(t *testing.T) {
-	t.Parallel()
-	one, err := newSealer([32]byte{1})
-	two, err2 := newSealer([32]byte{2})
-	if err != nil || err2 != nil {
-		t.Fatal(err, err2)
-	}
-	sealed := one.seal([]byte("what the model writes"))
-	if strings.Contains(string(sealed), "model") {
-		t.Error("it is readable")
-	}
-	if plain, ok := one.open(sealed); !ok || string(plain) != "what the model writes" {
-		t.Errorf("%q %v", plain, ok)
-	}
-	if _, ok := two.open(sealed); ok {
-		t.Error("another installation reads it")
-	}
-	if _, ok := one.open([]byte("x")); ok {
-		t.Error("nonsense is opened")
-	}
-}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,8 +29,10 @@ const (
 	// subscriber.
 	maxPending = 4 << 20
 	maxWaiting = 4096
-	// maxMessage is how large a message may be that is received.
-	maxMessage = 1 << 20
+	// maxMessage is how large a message may be that is received; larger ones are lost, as are those with which more than
+	// maxWaitingBytes would wait.
+	maxMessage      = 1 << 20
+	maxWaitingBytes = 8 << 20
 )
 
 // ErrRefused says that the server does not let us in.
@@ -57,6 +60,7 @@ type Conn struct {
 type subscription struct {
 	subject string
 	waiting chan []byte
+	size    atomic.Int64 // of what waits
 }
 
 // Connect connects in the background, and again whenever a connection ends. It waits for the first attempt. The
@@ -133,6 +137,7 @@ func (c *Conn) Subscribe(subject string, handle func(data []byte)) (stop func(),
 			case <-stopping:
 				return
 			case data := <-s.waiting:
+				s.size.Add(-int64(len(data)))
 				handle(data)
 			}
 		}
@@ -318,9 +323,13 @@ func (c *Conn) read(in *bufio.Reader) error {
 			}
 		case "PING":
 			c.mu.Lock()
+			full := len(c.pending) > 2*maxPending
 			c.pending = append(c.pending, "PONG\r\n"...)
 			c.poke()
 			c.mu.Unlock()
+			if full {
+				return errors.New("the NATS server does not read")
+			}
 		case "PONG":
 			c.mu.Lock()
 			if len(c.pongs) > 0 {
@@ -332,7 +341,7 @@ func (c *Conn) read(in *bufio.Reader) error {
 			if !strings.Contains(rest, "Permissions Violation") { // the server ends the connection
 				return refusal(rest)
 			}
-			c.log.Error("NATS does not allow what Deckhand needs: give its user permission to publish and subscribe to deckhand.>", "error", strings.Trim(rest, "'"))
+			c.log.Error("NATS does not allow what Deckhand needs: give its user permission to publish and subscribe to deckhand.>", "error", clipped(strings.Trim(rest, "'")))
 		case "+OK", "INFO":
 		default:
 			return fmt.Errorf("the NATS server sent %q, which is not part of the protocol", clipped(verb))
@@ -348,8 +357,12 @@ func (c *Conn) message(in *bufio.Reader, head string) error {
 	}
 	id, err := strconv.Atoi(fields[1])
 	size, err2 := strconv.Atoi(fields[len(fields)-1])
-	if err = errors.Join(err, err2); err != nil || size < 0 || size > maxMessage {
+	if err = errors.Join(err, err2); err != nil || size < 0 {
 		return fmt.Errorf("the NATS server sent a message of a size that is not allowed: %q", clipped(fields[len(fields)-1]))
+	}
+	if size > maxMessage {
+		_, err := io.CopyN(io.Discard, in, int64(size)+2)
+		return err
 	}
 	data := make([]byte, size+2)
 	if _, err := io.ReadFull(in, data); err != nil {
@@ -361,10 +374,14 @@ func (c *Conn) message(in *bufio.Reader, head string) error {
 	if s == nil {
 		return nil
 	}
-	select {
-	case s.waiting <- data[:size]:
-	default: // the subscriber is too slow: it finds out by itself
+	if s.size.Add(int64(size)) <= maxWaitingBytes {
+		select {
+		case s.waiting <- data[:size]:
+			return nil
+		default:
+		}
 	}
+	s.size.Add(-int64(size)) // the subscriber is too slow: it finds out by itself
 	return nil
 }
 
@@ -386,7 +403,7 @@ func clipped(s string) string { return s[:min(len(s), 40)] }
 func refusal(text string) error {
 	text = strings.Trim(text, "' ")
 	if low := strings.ToLower(text); strings.Contains(low, "authorization") || strings.Contains(low, "authentication") {
-		return fmt.Errorf("%w: %s; check the user, password, token or credentials of --nats-url", ErrRefused, text)
+		return fmt.Errorf("%w: %s; check the user, password, token or credentials of --nats-url", ErrRefused, clipped(text))
 	}
 	return fmt.Errorf("the NATS server says: %s", clipped(text))
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -49,6 +50,16 @@ func connect(t *testing.T, address string) *Conn {
 	return c
 }
 
+// sealed is the seal of an installation.
+func sealed(t *testing.T) Seal {
+	t.Helper()
+	s, err := NewSeal([32]byte{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func tryConnect(address string) (*Conn, error) {
 	a, err := ParseAddress(address)
 	if err != nil {
@@ -67,7 +78,7 @@ func TestWakes(t *testing.T) {
 		leases := cluster.NewMemory(10*time.Second, func() time.Time { return now })
 		return clustertest.Rig{
 			Process: func() clustertest.Process {
-				return clustertest.Process{Leases: leases, Wakes: Wakes{Conn: connect(t, server.URL), Installation: t.Name()[len("TestWakes/"):]}}
+				return clustertest.Process{Leases: leases, Wakes: Wakes{Conn: connect(t, server.URL), Installation: t.Name()[len("TestWakes/"):], Seal: sealed(t)}}
 			},
 			Advance: func(d time.Duration) { now = now.Add(d) },
 		}
@@ -79,15 +90,69 @@ func TestInstallations(t *testing.T) {
 	server := natstest.Start(t, "")
 	c := connect(t, server.URL)
 	got := make(chan cluster.Wake, 10)
-	stop, err := Wakes{Conn: c, Installation: "one"}.Subscribe("a", func(w cluster.Wake) { got <- w })
+	stop, err := Wakes{Conn: c, Installation: "one", Seal: sealed(t)}.Subscribe("a", func(w cluster.Wake) { got <- w })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
-	Wakes{Conn: c, Installation: "two"}.Publish(cluster.Wake{Kind: cluster.Grew, From: "b", Last: 1})
-	Wakes{Conn: c, Installation: "one"}.Publish(cluster.Wake{Kind: cluster.Grew, From: "b", Last: 2})
+	Wakes{Conn: c, Installation: "two", Seal: sealed(t)}.Publish(cluster.Wake{Kind: cluster.Grew, From: "b", Last: 1})
+	Wakes{Conn: c, Installation: "one", Seal: sealed(t)}.Publish(cluster.Wake{Kind: cluster.Grew, From: "b", Last: 2})
 	if w := await(t, got); w.Last != 2 {
 		t.Errorf("got %+v", w)
+	}
+}
+
+// Others on a NATS server learn nothing from messages, and what they publish has no effect.
+func TestNeighbours(t *testing.T) {
+	server := natstest.Start(t, "")
+	c, neighbour := connect(t, server.URL), connect(t, server.URL)
+	w := Wakes{Conn: c, Installation: "one", Seal: sealed(t)}
+	heard := make(chan []byte, 100)
+	stop, err := neighbour.Subscribe(w.Subject("wake"), func(data []byte) { heard <- data })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	w.Publish(cluster.Wake{Kind: cluster.RowChanged, From: "b", Session: "sess-canary", Owner: "user-canary"})
+	said := await(t, heard)
+	if strings.Contains(string(said), "canary") {
+		t.Errorf("a neighbour reads %s", said)
+	}
+	got := make(chan cluster.Wake, 10)
+	if stop, err = w.Subscribe("a", func(w cluster.Wake) { got <- w }); err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	neighbour.Publish(w.Subject("wake"), []byte(`{"Kind":"load","From":"c","Last":1}`))
+	neighbour.Publish(w.Subject("wake"), w.Seal.Seal(w.Subject("delta"), []byte(`{"Kind":"load","From":"c","Last":2}`)))
+	neighbour.Publish(w.Subject("wake"), make([]byte, maxMessage))
+	if err := neighbour.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.Publish(cluster.Wake{Kind: cluster.Grew, From: "b", Last: 3})
+	if w := await(t, got); w.Last != 3 {
+		t.Errorf("got %+v", w)
+	}
+}
+
+// A hostile server, or one with hostile users, takes a bounded amount of memory and does not end the connection with large messages.
+func TestFloods(t *testing.T) {
+	c := &Conn{log: quiet, subs: map[int]*subscription{}, wake: make(chan struct{}, 1)}
+	s := &subscription{waiting: make(chan []byte, maxWaiting)}
+	c.subs[1] = s
+	message := func(size int) string { return fmt.Sprintf("MSG s 1 %d\r\n%s\r\n", size, strings.Repeat("x", size)) }
+	if err := c.read(reader(strings.Repeat(message(maxMessage), 20) + message(2*maxMessage) + message(1))); err != io.EOF {
+		t.Errorf("large messages: %v", err)
+	}
+	total := 0
+	for len(s.waiting) > 0 {
+		total += len(<-s.waiting)
+	}
+	if total > maxWaitingBytes || total < maxWaitingBytes/2 {
+		t.Errorf("%d bytes wait", total)
+	}
+	if err := c.read(reader(strings.Repeat("PING\r\n", 4<<20))); err == nil || err == io.EOF || len(c.pending) > 3*maxPending {
+		t.Errorf("pings: %v, %d bytes are pending", err, len(c.pending))
 	}
 }
 

@@ -6,11 +6,12 @@ import (
 	"deckhand/internal/cluster"
 )
 
-// Wakes implements cluster.Wakes. Its messages have ids and numbers, and nothing that people wrote.
+// Wakes implements cluster.Wakes.
 type Wakes struct {
 	Conn *Conn
 	// Installation keeps those apart that share a NATS server.
 	Installation string
+	Seal         Seal
 }
 
 // Subject is that of a kind of message.
@@ -20,15 +21,15 @@ func (w Wakes) Subject(kind string) string { return "deckhand." + w.Installation
 func (w Wakes) Publish(wake cluster.Wake) {
 	data, err := json.Marshal(wake)
 	if err == nil { // strings and numbers always encode
-		w.Conn.Publish(w.Subject("wake"), data)
+		w.Conn.Publish(w.Subject("wake"), w.Seal.Seal(w.Subject("wake"), data))
 	}
 }
 
 // Subscribe implements cluster.Wakes.
 func (w Wakes) Subscribe(member string, handle func(cluster.Wake)) (stop func(), err error) {
-	return w.Conn.Subscribe(w.Subject("wake"), func(data []byte) {
+	return w.Conn.Subscribe(w.Subject("wake"), func(sealed []byte) {
 		var wake cluster.Wake
-		if json.Unmarshal(data, &wake) == nil && wake.From != member {
+		if data, ok := w.Seal.Open(w.Subject("wake"), sealed); ok && json.Unmarshal(data, &wake) == nil && wake.From != member {
 			handle(wake)
 		}
 	})
