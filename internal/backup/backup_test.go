@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -316,5 +317,72 @@ func put0600(t *testing.T, path string) {
 	}
 	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A folder with backups from a stranger leads nowhere else: nothing is removed or written through a link, and nothing is read that
+// does not end.
+func TestHostileFolder(t *testing.T) {
+	t.Parallel()
+	o := data(t)
+	elsewhere := t.TempDir()
+	for name, harm := range map[string]func(dir string) error{
+		"chunks": func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, chunkDir)), os.Symlink(filepath.Dir(elsewhere), filepath.Join(dir, chunkDir)))
+		},
+		"folder of chunks": func(dir string) error { return os.Symlink(elsewhere, filepath.Join(dir, chunkDir, "zz")) },
+		"manifests": func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, manifestDir)), os.Symlink(elsewhere, filepath.Join(dir, manifestDir)))
+		},
+		"lock": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, lockFile)), os.Symlink(filepath.Join(elsewhere, "made"), filepath.Join(dir, lockFile)))
+		},
+	} {
+		put(t, filepath.Join(elsewhere, "precious"), []byte("x"))
+		put(t, filepath.Join(elsewhere, tempPrefix+"precious"), []byte("x"))
+		dir := filepath.Join(t.TempDir(), "backups")
+		r := create(t, dir)
+		makeBackup(t, r, o)
+		if err := errors.Join(r.Close(), harm(dir)); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Create(dir)
+		if err == nil {
+			_, err = r.Make(t.Context(), o)
+			err = errors.Join(err, r.Close())
+		}
+		if err == nil {
+			t.Errorf("a link in place of the %s is not noticed", name)
+		}
+		names, _ := filepath.Glob(filepath.Join(elsewhere, "*recious"))
+		if made, _ := filepath.Glob(filepath.Join(elsewhere, "made")); len(names) != 2 || len(made) > 0 {
+			t.Errorf("a link in place of the %s was followed: %v %v", name, names, made)
+		}
+	}
+
+	dir := filepath.Join(t.TempDir(), "backups")
+	r := create(t, dir)
+	m := makeBackup(t, r, o)
+	chunk := r.chunk(m.Streams[0].Chunks[0])
+	for name, replace := range map[string]func() error{
+		"a pipe": func() error { return syscall.Mkfifo(chunk, 0o600) },
+		"a link": func() error { return os.Symlink("/dev/zero", chunk) },
+		"a huge file": func() error {
+			return errors.Join(os.WriteFile(chunk, nil, 0o600), os.Truncate(chunk, 1<<40))
+		},
+	} {
+		if err := errors.Join(os.RemoveAll(chunk), replace()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Verify(t.Context(), m); err == nil || !strings.Contains(err.Error(), "not a file") {
+			t.Errorf("%s in place of a chunk: %v", name, err)
+		}
+	}
+	m.Database = "\x1b]0;owned\a"
+	if err := r.commit(m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.List(); err == nil || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("a manifest that controls the terminal: %v", err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
 	"runtime"
 	"sync"
 )
@@ -169,12 +168,12 @@ func encode(chunk []byte) []byte {
 
 // load reads a chunk and checks its hash.
 func (r *Repository) load(h Hash) ([]byte, error) {
-	stored, err := os.ReadFile(r.chunk(h))
+	stored, err := readFile(r.chunk(h), maxStored)
 	if err != nil {
 		return nil, err
 	}
 	damaged := &damagedError{h}
-	if len(stored) == 0 || len(stored) > 2*maxChunk {
+	if len(stored) == 0 {
 		return nil, damaged
 	}
 	chunk := stored[1:]

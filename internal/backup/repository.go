@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unicode"
 )
 
 // Files of a repository. A name that begins with tempPrefix is of a backup that did not finish.
@@ -84,6 +86,17 @@ func (m Manifest) count(kind string) (n int) {
 	return n
 }
 
+// printable reports whether all texts can be shown in a terminal as they are.
+func (m Manifest) printable() bool {
+	texts := []string{m.Name, m.Version, m.Database}
+	for _, s := range m.Streams {
+		texts = append(texts, s.Kind, s.Name)
+	}
+	return !slices.ContainsFunc(texts, func(s string) bool {
+		return strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+	})
+}
+
 // Workspaces is how many workspaces a backup has.
 func (m Manifest) Workspaces() int { return m.count(kindWorkspace) }
 
@@ -119,15 +132,57 @@ func Create(dir string) (*Repository, error) {
 			return nil, errors.Join(err, r.Close())
 		}
 	}
-	if err := r.write(filepath.Join(dir, formatFile), []byte(formatText)); err != nil {
+	if err := errors.Join(checkDirs(filepath.Join(dir, chunkDir), filepath.Join(dir, manifestDir)), r.write(filepath.Join(dir, formatFile), []byte(formatText))); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
+// Sizes of the largest files that are read.
+const (
+	maxStored   = 2 * maxChunk
+	maxManifest = 1 << 30
+	maxFormat   = 1 << 10
+)
+
+// readFile reads a file of a repository, which may come from a stranger: no link is followed, no pipe waited for, and no file too
+// large for the memory is read.
+func readFile(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%s is not a file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return nil, fmt.Errorf("%s is not a file, or too large", path)
+	}
+	return io.ReadAll(io.LimitReader(f, most+1))
+}
+
+// checkDirs returns an error for a link in place of a folder: what is removed from chunks would be removed elsewhere.
+func checkDirs(paths ...string) error {
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s is not a folder; restore the backups from another copy, or use another folder", path)
+		}
+	}
+	return nil
+}
+
 // Open opens a folder for reading.
 func Open(dir string) (*Repository, error) {
-	text, err := os.ReadFile(filepath.Join(dir, formatFile))
+	text, err := readFile(filepath.Join(dir, formatFile), maxFormat)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s contains no backups", dir)
 	}
@@ -141,7 +196,7 @@ func Open(dir string) (*Repository, error) {
 }
 
 func open(dir string, how int) (*Repository, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		f, err = os.Open(dir) // a medium that cannot be written is not being written
 	}
@@ -241,6 +296,9 @@ func (r *Repository) each(do func(path string, h Hash) error) error {
 		return err
 	}
 	for _, d := range dirs {
+		if err := checkDirs(filepath.Join(root, d.Name())); err != nil {
+			return err
+		}
 		names, err := os.ReadDir(filepath.Join(root, d.Name()))
 		if err != nil {
 			return err
@@ -327,14 +385,14 @@ func (r *Repository) Find(name string) (Manifest, error) {
 }
 
 func (r *Repository) manifest(name string) (m Manifest, err error) {
-	text, err := os.ReadFile(filepath.Join(r.dir, manifestDir, name+suffix))
+	text, err := readFile(filepath.Join(r.dir, manifestDir, name+suffix), maxManifest)
 	if err != nil {
 		return m, err
 	}
 	sum, body, _ := bytes.Cut(text, []byte("\n"))
 	var want Hash
-	if want.UnmarshalText(sum) != nil || sha256.Sum256(body) != want || json.Unmarshal(body, &m) != nil || m.Name != name {
-		return m, fmt.Errorf("the manifest of backup %s is damaged; delete %s to remove this backup", name, filepath.Join(r.dir, manifestDir, name+suffix))
+	if want.UnmarshalText(sum) != nil || sha256.Sum256(body) != want || json.Unmarshal(body, &m) != nil || m.Name != name || !m.printable() {
+		return m, fmt.Errorf("the manifest of backup %q is damaged; delete %q to remove this backup", name, filepath.Join(r.dir, manifestDir, name+suffix))
 	}
 	return m, nil
 }

@@ -130,7 +130,11 @@ func (r *Repository) restoreFile(s Stream, dir string) error {
 	if !validName([]byte(s.Name)) {
 		return fmt.Errorf("refused the file name %q", s.Name)
 	}
-	b, err := io.ReadAll(io.LimitReader(r.reader(s), 1<<20))
+	const most = 1 << 20
+	b, err := io.ReadAll(io.LimitReader(r.reader(s), most+1))
+	if err == nil && len(b) > most {
+		err = fmt.Errorf("the file %s is too large", s.Name)
+	}
 	if err != nil {
 		return err
 	}
