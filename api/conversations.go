@@ -73,14 +73,14 @@ type Conversation struct {
 	AccumulatedCost    float64   `json:"accumulated_cost" doc:"Cost so far in US dollars."`
 	// PullRequests are the pull requests in PRNumber with more details.
 	PullRequests []PullRequest `json:"pull_requests" doc:"Pull or merge requests of this conversation, oldest first. Includes requests that were already open when the agent tried to open them."`
-	Queue        *QueuePlace   `json:"queue,omitzero" doc:"Position in the queue while the agent waits for a free place; missing if it does not wait."`
+	Queue        *QueuePlace   `json:"queue,omitzero" doc:"Position in the queue while the conversation waits for a free slot; missing if it does not wait."`
 }
 
-// QueuePlace is the position of a conversation in the queue for a free place.
+// QueuePlace is the position of a conversation in the queue for a free slot.
 type QueuePlace struct {
-	Position int    `json:"position" doc:"1 is next: among all conversations that wait for a place of the server, or among your own if the reason is user_limit."`
-	Reason   string `json:"reason" enum:"server_limit,user_limit" doc:"The limit that the conversation waits for: that of the server, or your own."`
-	Running  int    `json:"running" doc:"Running conversations that count towards the limit."`
+	Position int    `json:"position" doc:"1 is next. Counts all conversations that wait for the server, or only your own if the reason is user_limit."`
+	Reason   string `json:"reason" enum:"server_limit,user_limit" doc:"The limit that the conversation waits for: that of the server, or the limit per user."`
+	Running  int    `json:"running" doc:"Number of running conversations that count towards the limit."`
 	Limit    int    `json:"limit" doc:"Maximum number of running conversations."`
 	Message  string `json:"message" doc:"Position and reason in a sentence."`
 }

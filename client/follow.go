@@ -22,7 +22,7 @@ type Item struct {
 	ID    int64
 	Event *api.Event
 	Delta *api.Delta
-	// Queue is the new position in the queue for a free place; its Position is 0 when the
+	// Queue is the new position in the queue for a free slot; its Position is 0 when the
 	// conversation no longer waits.
 	Queue *api.QueuePlace
 	// Raw is the JSON as received.

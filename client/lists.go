@@ -19,7 +19,7 @@ type ListItem struct {
 	Snapshot []api.Conversation
 	// Conversation is new or has changed.
 	Conversation *api.Conversation
-	// Queue says where a conversation stands in the queue for a free place.
+	// Queue is the new position of a conversation in the queue for a free slot.
 	Queue *api.QueueMove
 	// Deleted is the ID of a deleted conversation.
 	Deleted string

@@ -36,8 +36,8 @@ type HealthPart struct {
 type HealthQueue struct {
 	Working  int       `json:"working" doc:"Conversations that an agent is working on."`
 	Waiting  int       `json:"waiting" doc:"Conversations that wait for an agent."`
-	Running  int       `json:"running" doc:"Conversations whose agent has a turn in progress; each has a place."`
-	Queued   int       `json:"queued" doc:"Conversations that wait for a free place."`
+	Running  int       `json:"running" doc:"Running conversations: those whose agent has a turn in progress."`
+	Queued   int       `json:"queued" doc:"Conversations that wait for a free slot."`
 	Limits   Limits    `json:"limits"`
 	Users    []UserUse `json:"users" doc:"Users with running or queued conversations, those with most queued ones first; at most 100."`
 	Requests int       `json:"requests" doc:"HTTP requests in progress, without streams."`
@@ -53,7 +53,7 @@ type Limits struct {
 	QueuedPerUser  int `json:"queued_per_user"`
 }
 
-// UserUse is what a user has in the queue for places.
+// UserUse counts the running and queued conversations of a user.
 type UserUse struct {
 	User    string `json:"user"`
 	Running int    `json:"running"`

@@ -94,7 +94,7 @@ func TestConversationsQueue(t *testing.T) {
 		t.Fatalf("%q runs, and the first one has place %+v", said, b.place(first))
 	}
 	second, third := b.create("second"), b.create("third")
-	want := api.QueuePlace{Position: 1, Reason: "user_limit", Running: 1, Limit: 1, Message: "Waiting for a free place: 1st in line. You have 1 of 1 conversations running."}
+	want := api.QueuePlace{Position: 1, Reason: "user_limit", Running: 1, Limit: 1, Message: "Waiting for a free slot: 1st in the queue. You have 1 of 1 conversations running."}
 	if p := b.place(second); p == nil || *p != want {
 		t.Errorf("the second one has place %+v", p)
 	}

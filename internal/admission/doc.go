@@ -1,14 +1,13 @@
-// Package admission decides which conversations run: how many at once on the server and per user, who is next when a
-// place becomes free, and when the queue is full. The rule is in line.go and needs neither a clock nor a database.
+// Package admission decides which conversations run: how many at once on the server and per user, which is next when a
+// slot becomes free, and when the queue is full. The rule is in line.go and needs neither a clock nor a database.
 //
-// A conversation runs while its agent has a turn in progress. One that waits for a person does not count. A conversation
-// and the tasks that its agent delegates share one place, so a delegated task never waits for the place of the
-// conversation that waits for it.
+// A conversation needs a slot while its agent has a turn in progress, but not while it waits for a person. A
+// conversation and the tasks that its agent delegates share one slot, so they cannot wait for each other's slots.
 package admission
 
 import "deckhand/internal/session"
 
-// Needs is true for a session whose agent has a turn to begin or to continue: it runs, or waits for a place.
+// Needs reports whether a session needs a slot: its agent has a turn to begin or to continue.
 func Needs(st session.State) bool {
 	if !st.Wants() || st.Paused {
 		return false
@@ -16,13 +15,13 @@ func Needs(st session.State) bool {
 	if _, asked := st.Awaiting(); asked {
 		return false
 	}
-	if st.Pausing && len(st.Open) == 0 && st.Ask == nil && st.Over == "" { // all that is left is to record the pause
+	if st.Pausing && len(st.Open) == 0 && st.Ask == nil && st.Over == "" { // only the pause remains to be recorded
 		return false
 	}
 	return st.InTurn || st.Pending() || st.Again || st.Compact != nil || st.Replaying() && st.ErrorID == ""
 }
 
-// EntryOf is the entry of a session that Needs a place. root is the topmost session above it, or itself.
+// EntryOf returns the entry of a session that needs a slot. root is its topmost ancestor, or itself.
 func EntryOf(st session.State, root session.ID) Entry {
 	return Entry{ID: st.ID, Root: root, Owner: st.Owner, Automated: st.Automated, Began: st.InTurn, Since: st.UpdatedAt}
 }

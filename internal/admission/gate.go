@@ -9,16 +9,16 @@ import (
 	"deckhand/internal/session"
 )
 
-// Limits are how many conversations run and wait. All are at least 1.
+// Limits are the maximum numbers of running and queued conversations. All are at least 1.
 type Limits struct {
 	Running, RunningPerUser int
 	Queued, QueuedPerUser   int
 }
 
-// Slice is how long a turn keeps its place, at least, while users with fewer places wait.
+// Slice is the minimum time that a turn keeps its slot while users with fewer slots wait.
 const Slice = time.Minute
 
-// tellEvery is how often those who follow the queue are told of it at most.
+// tellEvery is the minimum time between two notifications of followers of the queue.
 const tellEvery = 500 * time.Millisecond
 
 // Gate is the queue of a process. A nil Gate admits everything. Methods never block.
@@ -27,26 +27,26 @@ type Gate struct {
 
 	mu   sync.Mutex
 	line *line
-	// members finds the family of a session that runs or waits.
+	// members maps sessions that run or wait to their families.
 	members map[session.ID]*family
-	// arriving are the sessions whose message is being stored, by user.
+	// arriving counts the messages that are being stored, by user and session, and coming is their total.
 	arriving map[string]map[session.ID]int
 	coming   int
-	// granted is told which sessions got a place after they had waited.
+	// granted is called for sessions that got a slot after waiting.
 	granted func(id session.ID, owner string)
-	// moved is told of sessions whose place in the queue changed.
+	// moved is called for sessions whose position in the queue changed.
 	moved func(owner string, id session.ID, place []byte)
 
-	// places are those of the families by root as of ordered; changed is true if the line changed since.
+	// places are the positions of the families by root, as of ordered; changed is true if the line has changed since.
 	places  map[session.ID]Place
 	ordered time.Time
 	changed bool
 	told    map[session.ID]toldPlace
 	timer   *time.Timer
 	toldAt  time.Time
-	// paused is the timer of Pause while no places are given away, nil otherwise.
+	// paused is the timer of Pause while no slots are granted, nil otherwise.
 	paused *time.Timer
-	// held is about how long a place is kept.
+	// held is a moving average of how long a slot is kept.
 	held time.Duration
 }
 
@@ -55,23 +55,23 @@ type toldPlace struct {
 	Place
 }
 
-// New makes a Gate.
+// New returns an empty Gate.
 func New(l Limits) *Gate {
 	return &Gate{stats: newStats(), line: newLine(l), members: map[session.ID]*family{}, arriving: map[string]map[session.ID]int{}, told: map[session.ID]toldPlace{}, held: 10 * time.Second}
 }
 
-// OnGrant sets who is told which sessions got a place after they had waited. Call it before the first Enter.
+// OnGrant sets a function that is called for each session that gets a slot after waiting. Call it before the first Enter.
 func (g *Gate) OnGrant(told func(id session.ID, owner string)) {
 	if g != nil {
 		g.granted = told
 	}
 }
 
-// OnMove sets who is told of sessions whose place in the queue changed, at most twice a second. place is a Place as JSON, nil
-// for a session that waits no more. Call it before the first Enter.
+// OnMove sets a function that is called for sessions whose position in the queue changed, at most twice a second. place is
+// a Place as JSON, or nil for a session that no longer waits. Call it before the first Enter.
 func (g *Gate) OnMove(told func(owner string, id session.ID, place []byte)) { g.moved = told }
 
-// SetLimits changes the limits. Conversations that run go on.
+// SetLimits changes the limits. Running conversations keep their slots.
 func (g *Gate) SetLimits(l Limits) {
 	g.change("", func() []*family {
 		g.line.limits = l
@@ -79,7 +79,7 @@ func (g *Gate) SetLimits(l Limits) {
 	})
 }
 
-// SetElsewhere sets how many places are in use in other processes that share the limits, by user.
+// SetElsewhere sets how many slots are in use in other processes that share the limits, by user.
 func (g *Gate) SetElsewhere(users map[string]int) {
 	g.change("", func() []*family {
 		g.line.elsewhere = counts{users: users}
@@ -90,8 +90,8 @@ func (g *Gate) SetElsewhere(users map[string]int) {
 	})
 }
 
-// Pause gives away no places until Resume, or for so long. After a start the sessions that wait come one by one in any
-// order: the first one must not get a place because it was read first.
+// Pause grants no slots until Resume, or for longest. It is used at start, when waiting sessions are read in any order:
+// none must get a slot just because it was read first.
 func (g *Gate) Pause(longest time.Duration) {
 	if g == nil {
 		return
@@ -122,8 +122,8 @@ func (g *Gate) Resume() {
 	}
 }
 
-// Enter asks for a place for a session. False means that it waits: OnGrant is told when it has one. Entering again changes
-// nothing, except that a message of a person brings an automated session forward.
+// Enter requests a slot for a session. If it returns false, the session waits, and the function of OnGrant is called when it
+// gets one. Entering again changes nothing, except that a message from a person makes an automated session a person's.
 func (g *Gate) Enter(e Entry) (entered bool) {
 	if g == nil {
 		return true
@@ -155,7 +155,7 @@ func (g *Gate) enter(e Entry, knows session.ID) (entered bool) {
 	return entered
 }
 
-// Leave gives up the place of a session, or its place in the queue. It may be called for any session.
+// Leave releases the slot of a session, or removes it from the queue. It may be called for any session.
 func (g *Gate) Leave(id session.ID) {
 	if g == nil {
 		return
@@ -174,7 +174,7 @@ func (g *Gate) Leave(id session.ID) {
 	})
 }
 
-// remove takes a family out. It is called with mu held.
+// remove removes a family that runs or waits. It is called with mu held.
 func (g *Gate) remove(f *family) {
 	if g.line.running[f.Root] == f {
 		g.held = (7*g.held + time.Since(f.since)) / 8
@@ -186,15 +186,15 @@ func (g *Gate) remove(f *family) {
 	g.line.forget(f.Owner)
 }
 
-// GiveWay gives up the place of a session if another one should have it now. True means that the session waits again.
-// betweenTurns is true when its turn has ended and another one follows. A session during whose turn others of its family
-// run keeps its place.
+// GiveWay releases the slot of a session if another one should have it now, and reports whether the session waits again.
+// betweenTurns is true when its turn has ended and another one follows. A session keeps its slot while other members of
+// its family need it.
 func (g *Gate) GiveWay(e Entry, betweenTurns bool) (gave bool) {
 	if g == nil {
 		return false
 	}
 	g.mu.Lock()
-	idle := len(g.line.waiting) == 0 // by far the usual case
+	idle := len(g.line.waiting) == 0 // the usual case, made cheap
 	g.mu.Unlock()
 	if idle {
 		return false
@@ -213,14 +213,14 @@ func (g *Gate) GiveWay(e Entry, betweenTurns bool) (gave bool) {
 		f.Entry = e
 		g.line.push(f, time.Now())
 		granted := append(g.fill(), next)
-		gave = g.line.waiting[e.Root] == f // otherwise it has a place again
+		gave = g.line.waiting[e.Root] == f // otherwise it has a slot again
 		g.stats.yielded(gave)
 		return granted
 	})
 	return gave
 }
 
-// Waits is true for a session in the queue.
+// Waits reports whether a session is in the queue.
 func (g *Gate) Waits(id session.ID) bool {
 	if g == nil {
 		return false
@@ -231,7 +231,7 @@ func (g *Gate) Waits(id session.ID) bool {
 	return f != nil && g.line.waiting[f.Root] == f
 }
 
-// Waiting is how many sessions wait for a place.
+// Waiting returns the number of families in the queue.
 func (g *Gate) Waiting() int {
 	if g == nil {
 		return 0
@@ -241,7 +241,7 @@ func (g *Gate) Waiting() int {
 	return len(g.line.waiting)
 }
 
-// Place is where a session stands in the queue; nil if it does not wait.
+// Place returns the position of a session in the queue, nil if it does not wait.
 func (g *Gate) Place(id session.ID) *Place {
 	if g == nil {
 		return nil
@@ -256,8 +256,8 @@ func (g *Gate) Place(id session.ID) *Place {
 	return &p
 }
 
-// place is where a family stands. In a long line it may be a moment old, so that its cost does not grow with how often it is
-// asked for. It is called with mu held.
+// place returns the position of a family. In a long line it may be up to tellEvery old, so that frequent calls stay cheap.
+// It is called with mu held.
 func (g *Gate) place(f *family) Place {
 	const short = 100
 	if len(g.line.waiting) <= short || time.Since(g.ordered) >= tellEvery {
@@ -266,13 +266,13 @@ func (g *Gate) place(f *family) Place {
 	if p, ok := g.places[f.Root]; ok {
 		return p
 	}
-	if runs := g.line.runs(f.Owner); runs >= g.line.limits.RunningPerUser { // it came a moment ago
+	if runs := g.line.runs(f.Owner); runs >= g.line.limits.RunningPerUser { // it is newer than places
 		return placeAt(len(g.line.queues[f.class()][f.Owner]), UserLimit, runs, g.line.limits.RunningPerUser)
 	}
 	return placeAt(len(g.line.waiting), ServerLimit, g.line.total(), g.line.limits.Running)
 }
 
-// order is called with mu held.
+// order returns the positions of all families that wait. It is called with mu held.
 func (g *Gate) order() map[session.ID]Place {
 	if g.changed {
 		g.places, g.ordered, g.changed = g.line.places(), time.Now(), false
@@ -280,7 +280,7 @@ func (g *Gate) order() map[session.ID]Place {
 	return g.places
 }
 
-// fill gives away the free places and returns who got one. It is called with mu held.
+// fill grants the free slots and returns the families that got one. It is called with mu held.
 func (g *Gate) fill() (granted []*family) {
 	for f := g.line.next(); f != nil && g.paused == nil; f = g.line.next() {
 		g.grant(f)
@@ -294,7 +294,7 @@ func (g *Gate) grant(f *family) {
 	g.line.grant(f, time.Now())
 }
 
-// change makes a change, and tells those who got a place by it after mu is free, except one who knows.
+// change calls do with mu held, and then granted for the sessions of the families that do returns, except for one session.
 func (g *Gate) change(except session.ID, do func() []*family) {
 	type grant struct {
 		id    session.ID
@@ -319,14 +319,14 @@ func (g *Gate) change(except session.ID, do func() []*family) {
 	}
 }
 
-// arm has moved told soon, if there is something to tell. It is called with mu held.
+// arm schedules tell, if there is something to tell. It is called with mu held.
 func (g *Gate) arm() {
 	if g.moved != nil && g.timer == nil && len(g.line.waiting)+len(g.told) > 0 {
 		g.timer = time.AfterFunc(max(0, tellEvery-time.Since(g.toldAt)), g.tell)
 	}
 }
 
-// tell tells what changed since the last time.
+// tell calls moved for the positions that changed since its last call.
 func (g *Gate) tell() {
 	type move struct {
 		id    session.ID
@@ -361,29 +361,29 @@ func (g *Gate) tell() {
 	}
 }
 
-// FullError says that the queue is full.
+// FullError is the error of a message that was refused because the queue is full.
 type FullError struct {
-	// User is true if the limit is that of the user.
+	// User is true if the limit per user was reached.
 	User bool
-	// Queued is that limit, and Running and Limit are how many conversations run that the limit on running ones counts.
+	// Queued is the limit on queued conversations; Running and Limit are the running conversations and their limit.
 	Queued, Running, Limit int
-	// RetryAfter is about when there is room again.
+	// RetryAfter is an estimate of when there is room again.
 	RetryAfter time.Duration
 }
 
 func (e *FullError) Error() string {
 	if e.User {
-		return fmt.Sprintf("You have reached the limit of queued conversations per user (queued: %d of %d, running: %d of %d). Wait until some have finished, or stop some.", e.Queued, e.Queued, e.Running, e.Limit)
+		return fmt.Sprintf("You have reached the limit of queued conversations per user (queued: %d of %d, running: %d of %d). Wait until some finish, or stop some.", e.Queued, e.Queued, e.Running, e.Limit)
 	}
 	return fmt.Sprintf("The server has reached its limit of queued conversations (queued: %d of %d, running: %d of %d).", e.Queued, e.Queued, e.Running, e.Limit)
 }
 
-// QueueFull says when to try again.
+// QueueFull returns RetryAfter. Callers that do not import this package recognise the error by this method.
 func (e *FullError) QueueFull() time.Duration { return e.RetryAfter }
 
-// Reserve reserves room in the queue for messages that are about to be stored, one for each session. It is a *FullError if
-// there is none. A session that runs or waits needs no more room. release must be called after the messages were stored,
-// and after Arrived; it may be called twice.
+// Reserve reserves room in the queue for messages that are about to be stored, one for each session. Without room, the
+// error is a *FullError. A session that runs or waits needs no room. release must be called after the messages were
+// stored and Arrived was called; it may be called twice.
 func (g *Gate) Reserve(user string, ids ...session.ID) (release func(), err error) {
 	if g == nil {
 		return func() {}, nil
@@ -423,7 +423,7 @@ func (g *Gate) Reserve(user string, ids ...session.ID) (release func(), err erro
 	}, nil
 }
 
-// room says whether so many more sessions of a user may come. It is called with mu held.
+// room returns an error if the queue has no room for more sessions of a user. It is called with mu held.
 func (g *Gate) room(user string, more int) *FullError {
 	l := g.line
 	if more == 0 {
@@ -440,12 +440,12 @@ func (g *Gate) room(user string, more int) *FullError {
 	return nil
 }
 
-// soon is about when one of so many places becomes free.
-func (g *Gate) soon(places int) time.Duration {
-	return min(max(g.held/time.Duration(max(places, 1)), time.Second), time.Minute)
+// soon estimates when one of the used slots becomes free.
+func (g *Gate) soon(used int) time.Duration {
+	return min(max(g.held/time.Duration(max(used, 1)), time.Second), time.Minute)
 }
 
-// Arrived queues a session as soon as its message is stored, so that its place is known before the loop looks at it.
+// Arrived queues a session whose message is stored, so that its position is known before the loop looks at it.
 func (g *Gate) Arrived(st session.State) {
 	if g != nil && st.Created.Parent == "" && Needs(st) {
 		g.enter(EntryOf(st, st.ID), "")

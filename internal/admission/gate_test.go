@@ -28,7 +28,7 @@ func TestQueueIsFull(t *testing.T) {
 	if _, err := r.Reserve("ada", "ada-3"); !errors.As(err, &full) || !full.User || full.RetryAfter < time.Second {
 		t.Errorf("%+v", err)
 	}
-	if want := "You have reached the limit of queued conversations per user (queued: 2 of 2, running: 1 of 1). Wait until some have finished, or stop some."; full.Error() != want {
+	if want := "You have reached the limit of queued conversations per user (queued: 2 of 2, running: 1 of 1). Wait until some finish, or stop some."; full.Error() != want {
 		t.Error(full)
 	}
 	for _, id := range []session.ID{"ada-0", "ada-2"} {

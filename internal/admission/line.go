@@ -8,21 +8,21 @@ import (
 	"deckhand/internal/session"
 )
 
-// Entry is a session that needs a place.
+// Entry is a session that needs a slot.
 type Entry struct {
 	ID session.ID
-	// Root is the topmost session above this one: they share a place.
+	// Root is the topmost ancestor of the session, or the session itself. All sessions below a root share its slot.
 	Root  session.ID
 	Owner string
-	// Automated is true if no person sent the message that the turn answers.
+	// Automated is true if an integration or an attempt sent the message.
 	Automated bool
-	// Began is true if the turn has begun: it goes before the user's turns that have not.
+	// Began is true if the turn is in progress. Such turns go before the user's other turns.
 	Began bool
-	// Since orders the sessions of a user: since when it waits, as far as the log tells.
+	// Since is when the session last changed. It orders the sessions of a user.
 	Since time.Time
 }
 
-// class is people or automations.
+// class is the kind of sender of a message.
 type class int
 
 const (
@@ -31,14 +31,14 @@ const (
 	classes
 )
 
-// peopleFirst is how many places in a row go to people while automations wait; the next one goes to an automation.
+// peopleFirst is how many slots in a row go to people while automations wait; the next one goes to an automation.
 const peopleFirst = 4
 
-// family is a root session with those below it that need a place too.
+// family is a root session and the sessions below it that need a slot.
 type family struct {
 	Entry
 	members map[session.ID]bool
-	// number orders families that wait since the same moment, and since is when it began to wait or to run here.
+	// number breaks ties between families with the same Since; since is when the family began to wait or to run here.
 	number int64
 	since  time.Time
 }
@@ -61,13 +61,13 @@ func (f *family) before(o *family) int {
 	return cmp.Or(f.Since.Compare(o.Since), cmp.Compare(f.number, o.number))
 }
 
-// counts are how many places are in use, by user and in all.
+// counts are the slots in use, in total and by user.
 type counts struct {
 	total int
 	users map[string]int
 }
 
-// line is the queue and the rule by which it is served. It is not safe for concurrent use.
+// line is the queue and the rule of who is next. It is not safe for concurrent use.
 type line struct {
 	limits  Limits
 	waiting map[session.ID]*family // by root
@@ -75,12 +75,12 @@ type line struct {
 	// queues are the waiting families of each user, next first.
 	queues [classes]map[string][]*family
 	used   counts
-	// elsewhere are the places in use in other processes.
+	// elsewhere are the slots in use in other processes.
 	elsewhere counts
-	// served says when each user got a place last, by the number of the grant.
+	// served is the number of each user's last grant.
 	served map[string]int64
 	grants int64
-	// streak is how many places in a row went to people while automations waited.
+	// streak is how many slots in a row went to people while automations waited.
 	streak int
 	number int64
 }
@@ -93,12 +93,12 @@ func newLine(l Limits) *line {
 	return out
 }
 
-// runs is how many places a user has, here and elsewhere.
+// runs returns how many slots a user has, here and elsewhere.
 func (l *line) runs(user string) int { return l.used.users[user] + l.elsewhere.users[user] }
 
 func (l *line) total() int { return l.used.total + l.elsewhere.total }
 
-// push appends a family to its user's queue.
+// push adds a family to its user's queue.
 func (l *line) push(f *family, now time.Time) {
 	l.number++
 	f.number, f.since = l.number, now
@@ -112,7 +112,7 @@ func (l *line) insert(f *family) {
 	q[f.Owner] = slices.Insert(q[f.Owner], at, f)
 }
 
-// drop removes a family that waits from its user's queue.
+// drop removes a waiting family from its user's queue.
 func (l *line) drop(f *family) {
 	q := l.queues[f.class()]
 	rest := slices.DeleteFunc(q[f.Owner], func(o *family) bool { return o == f })
@@ -121,11 +121,10 @@ func (l *line) drop(f *family) {
 	}
 }
 
-// next is the family that gets the next free place, nil if none may have one now.
+// next returns the family that gets the next free slot, nil if none may have one now.
 //
-// People go before automations, but every fifth place goes to an automation if one waits. Among the users of a class, the
-// one with the fewest places is next, then the one who got a place the longest time ago. A user who has as many places as
-// allowed is passed over.
+// People go before automations, but every fifth slot goes to an automation if one waits. Among the users of a class, the
+// one with the fewest slots is next, then the one whose last slot was longest ago. Users at their limit are skipped.
 func (l *line) next() *family {
 	if l.total() >= l.limits.Running {
 		return nil
@@ -148,7 +147,7 @@ func (l *line) best(c class) *family {
 	return found.family
 }
 
-// candidate is the first family of a user's queue, with how many places the user has and when the user got one last.
+// candidate is the first family of a user's queue, with the user's slots and last grant.
 type candidate struct {
 	*family
 	runs   int
@@ -160,7 +159,7 @@ func (a candidate) compare(b candidate) int {
 	return cmp.Or(cmp.Compare(a.runs, b.runs), cmp.Compare(a.served, b.served), a.before(b.family), cmp.Compare(a.Root, b.Root))
 }
 
-// grant gives a family that waits a place.
+// grant gives a slot to a waiting family.
 func (l *line) grant(f *family, now time.Time) {
 	l.drop(f)
 	delete(l.waiting, f.Root)
@@ -175,7 +174,7 @@ func (l *line) grant(f *family, now time.Time) {
 	}
 }
 
-// release frees the place of a family.
+// release frees the slot of a family.
 func (l *line) release(f *family) {
 	delete(l.running, f.Root)
 	l.used.total--
@@ -185,15 +184,15 @@ func (l *line) release(f *family) {
 	l.forget(f.Owner)
 }
 
-// forget keeps nothing about users without conversations.
+// forget removes what is stored about a user without conversations.
 func (l *line) forget(user string) {
 	if l.used.users[user] == 0 && len(l.queues[people][user])+len(l.queues[automations][user]) == 0 {
 		delete(l.served, user)
 	}
 }
 
-// yields is the family for which another one should give up its place, nil if there is none. Between two turns that is any
-// family that may have the place. During a turn it is one of a user with fewer places, or a person's if f is automated.
+// yields returns the family to which f should give its slot, nil if there is none. Between two turns that is any family
+// that may have the slot. During a turn it is one of a user with fewer slots, or a person's if f is automated.
 func (l *line) yields(f *family, betweenTurns bool) *family {
 	mine := l.runs(f.Owner)
 	l.used.total--

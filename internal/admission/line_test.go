@@ -83,7 +83,7 @@ func TestUserLimit(t *testing.T) {
 	if p := r.Place("ada-3"); p == nil || p.Position != 2 || p.Reason != UserLimit || p.Running != 2 || p.Limit != 2 {
 		t.Errorf("%+v", p)
 	}
-	if got := r.Place("ada-3").Message; got != "Waiting for a free place: 2nd in line. You have 2 of 2 conversations running." {
+	if got := r.Place("ada-3").Message; got != "Waiting for a free slot: 2nd in the queue. You have 2 of 2 conversations running." {
 		t.Error(got)
 	}
 	if !r.comes("bob-0") || r.Place("bob-0") != nil {

@@ -11,23 +11,23 @@ import (
 
 // The reasons to wait.
 const (
-	ServerLimit = "server_limit" // all places of the server are in use
+	ServerLimit = "server_limit" // all slots of the server are in use
 	UserLimit   = "user_limit"   // the user has as many running conversations as allowed
 )
 
-// Place is where a session stands in the queue.
+// Place is the position of a session in the queue.
 type Place = api.QueuePlace
 
-// placeAt describes a place in words, too.
+// placeAt returns a Place with its message.
 func placeAt(position int, reason string, running, limit int) Place {
 	why := fmt.Sprintf("%d of %d conversations are running on this server.", running, limit)
 	if reason == UserLimit {
 		why = fmt.Sprintf("You have %d of %d conversations running.", running, limit)
 	}
-	return Place{Position: position, Reason: reason, Running: running, Limit: limit, Message: "Waiting for a free place: " + Ordinal(position) + " in line. " + why}
+	return Place{Position: position, Reason: reason, Running: running, Limit: limit, Message: "Waiting for a free slot: " + Ordinal(position) + " in the queue. " + why}
 }
 
-// Ordinal is a number as people count: 1st, 2nd, 3rd.
+// Ordinal returns an English ordinal number, such as 1st.
 func Ordinal(n int) string {
 	end := "th"
 	if tens := n % 100; tens < 11 || tens > 13 {
@@ -43,8 +43,8 @@ func Ordinal(n int) string {
 	return strconv.Itoa(n) + end
 }
 
-// places are those of all families that wait, by root: the order in which they would get places if none were added and
-// each free place were taken at once. Families that a user's own limit holds back are counted among the user's own.
+// places returns the positions of all waiting families, by root: the order in which they would get slots if no family
+// were added. Families that wait for the limit per user have a position among their user's families.
 func (l *line) places() map[session.ID]Place {
 	out := make(map[session.ID]Place, len(l.waiting))
 	sim := l.simulate()
@@ -63,7 +63,7 @@ func (l *line) places() map[session.ID]Place {
 	return out
 }
 
-// simulation serves a queue as next does, with places that never become scarce.
+// simulation grants slots in the order of next, as if the server had any number of them.
 type simulation struct {
 	*line
 	runs   map[string]int
@@ -90,14 +90,14 @@ func (l *line) simulate() *simulation {
 	return s
 }
 
-// push adds a user's first family of a class, unless the user has no more or may have no more places.
+// push adds a user's first remaining family of a class, if there is one and the user is below the limit.
 func (s *simulation) push(c class, user string) {
 	if q := s.queues[c][user][s.at[c][user]:]; len(q) > 0 && s.runs[user] < s.limits.RunningPerUser {
 		heap.Push(s.heaps[c], candidate{q[0], s.runs[user], s.served[user]})
 	}
 }
 
-// peek is the best family of a class. What was pushed before its user got another place is pushed anew.
+// peek returns the best family of a class. Candidates that are older than the last grant of their user are pushed again.
 func (s *simulation) peek(c class) *family {
 	h := s.heaps[c]
 	for h.Len() > 0 {
@@ -112,7 +112,7 @@ func (s *simulation) peek(c class) *family {
 	return nil
 }
 
-// take is next and grant.
+// take grants the next slot and returns the family that got it, nil if there is none.
 func (s *simulation) take() *family {
 	f, automation := s.peek(people), s.peek(automations)
 	if f == nil || automation != nil && s.streak >= peopleFirst {
@@ -134,7 +134,7 @@ func (s *simulation) take() *family {
 	return f
 }
 
-// left are the families of each user that were not taken, people's first.
+// left returns the families of each user that were not taken, people's first.
 func (s *simulation) left() map[string][]*family {
 	out := map[string][]*family{}
 	for c := range s.queues {
@@ -145,7 +145,7 @@ func (s *simulation) left() map[string][]*family {
 	return out
 }
 
-// candidates are a heap of them.
+// candidates is a heap of candidates.
 type candidates struct{ list []candidate }
 
 func (c *candidates) Len() int      { return len(c.list) }

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// stats are the metrics of a queue. No label is a user or a conversation.
+// stats are the metrics of a queue. Their labels contain no users or conversations.
 type stats struct {
 	wait     *prometheus.HistogramVec
 	refusals *prometheus.CounterVec
@@ -19,10 +19,10 @@ var classNames = [classes]string{"person", "automation"}
 
 func newStats() stats {
 	s := stats{
-		wait: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "deckhand_queue_wait_seconds", Help: "Time that conversations waited for a free place, by who sent the message: person or automation.",
+		wait: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "deckhand_queue_wait_seconds", Help: "Time that conversations waited for a slot, by sender of the message: person or automation.",
 			Buckets: []float64{.001, .01, .1, 1, 5, 15, 60, 300, 900, 3600, 14400}}, []string{"class"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "deckhand_queue_refused_total", Help: "Messages refused because the queue was full, by limit: server or user."}, []string{"limit"}),
-		yields:   prometheus.NewCounter(prometheus.CounterOpts{Name: "deckhand_queue_yielded_total", Help: "Turns that gave up their place to another conversation and continued later."}),
+		yields:   prometheus.NewCounter(prometheus.CounterOpts{Name: "deckhand_queue_yielded_total", Help: "Turns that yielded their slot to another conversation and continued later."}),
 	}
 	for _, limit := range []string{"server", "user"} {
 		s.refusals.WithLabelValues(limit)
@@ -51,24 +51,24 @@ func (s stats) yielded(gave bool) {
 	}
 }
 
-// Use is what the queue holds.
+// Use is the state of the queue.
 type Use struct {
 	Limits
 	Running, Waiting int
 	// WaitingBy is Waiting by class: people and automations.
 	WaitingBy [2]int
-	// Users are those with conversations that run or wait, most of them first.
+	// Users are the users with running or waiting conversations, those with most waiting ones first.
 	Users []UserUse
 }
 
-// UserUse is what a user has in the queue. Reason says why conversations of the user wait, "" if none does.
+// UserUse counts the conversations of a user. Reason is the limit that they wait for, "" if none waits.
 type UserUse struct {
 	User             string
 	Running, Waiting int
 	Reason           string
 }
 
-// Use is the present state of the queue.
+// Use returns the state of the queue.
 func (g *Gate) Use() Use {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -103,7 +103,7 @@ func (g *Gate) Use() Use {
 	return out
 }
 
-// Metrics are those of the queue.
+// Metrics returns the metrics of the queue.
 func (g *Gate) Metrics() []prometheus.Collector {
 	return []prometheus.Collector{g.stats.wait, g.stats.refusals, g.stats.yields, collector{g}}
 }
@@ -112,8 +112,8 @@ func (g *Gate) Metrics() []prometheus.Collector {
 type collector struct{ gate *Gate }
 
 var (
-	runningDesc = prometheus.NewDesc("deckhand_queue_running", "Conversations whose agent has a turn in progress; each has a place.", nil, nil)
-	waitingDesc = prometheus.NewDesc("deckhand_queue_waiting", "Conversations that wait for a free place, by who sent the message: person or automation.", []string{"class"}, nil)
+	runningDesc = prometheus.NewDesc("deckhand_queue_running", "Running conversations: those whose agent has a turn in progress.", nil, nil)
+	waitingDesc = prometheus.NewDesc("deckhand_queue_waiting", "Conversations that wait for a free slot, by sender of the message: person or automation.", []string{"class"}, nil)
 	limitDesc   = prometheus.NewDesc("deckhand_queue_limit", "Limits on conversations: running, running_per_user, queued or queued_per_user.", []string{"limit"}, nil)
 )
 

@@ -37,7 +37,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// A conversation that waits for an approval has no place, with a deadline or without one. After the approval it
+// A conversation that waits for an approval has no slot, with a deadline or without one. After the approval it
 // waits for one.
 func TestApprovalFreesThePlace(t *testing.T) {
 	r, say := asking(t, calls(called("a", "say", `{"text":"one"}`)), done("ok"))
@@ -60,7 +60,7 @@ func TestApprovalFreesThePlace(t *testing.T) {
 	eventually(t, "free place", func() bool { return free(gate) })
 }
 
-// A delegated task runs on the place of the conversation that waits for it.
+// A delegated task runs in the slot of the conversation that waits for it.
 func TestDelegatedTaskNeedsNoPlace(t *testing.T) {
 	r := family(t, once(delegates("task: count the files", ""), done("ok")), once(llmtest.Reply{Text: "There are 12."}))
 	gate := onePlace(r)

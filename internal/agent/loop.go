@@ -98,7 +98,7 @@ type Config struct {
 	Member string
 	Leases cluster.Leases
 	Wakes  cluster.Wakes
-	// MayTake refuses a session, which no other live member holds, that another one should work on; nil refuses none.
+	// MayTake returns an error for a session that another member should work on, although no live one holds it; nil allows all.
 	MayTake func(ctx context.Context, st session.State) error
 	// Profile finds out with what to work on a session.
 	Profile func(ctx context.Context, st session.State) (Profile, error)
@@ -130,7 +130,7 @@ type Config struct {
 	// takes a break before each session, so that answering people comes first.
 	// The break is short: sessions are started all the same. nil is never.
 	Busy func() bool
-	// Admission limits how many sessions run; nil does not.
+	// Admission limits how many sessions run; nil means no limit.
 	Admission *backlog.Gate
 }
 
@@ -243,7 +243,7 @@ func (l *Loop) Working() int {
 	return len(l.working)
 }
 
-// Waiting is how many sessions wait to be worked on, or for a place.
+// Waiting returns how many sessions wait to be worked on, or for a slot.
 func (l *Loop) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -269,7 +269,7 @@ func (l *Loop) poke() {
 	}
 }
 
-// longestPause is how long the sessions that are found at the start may take to ask for a place.
+// longestPause bounds how long slots are withheld at the start, until all sessions found have asked for one.
 const longestPause = 5 * time.Second
 
 // Run works until ctx ends, then waits for what is under way. Model calls are
@@ -347,7 +347,7 @@ func (l *Loop) next(ctx context.Context) (backlog.Entry, bool) {
 			l.resume(ctx)
 			continue
 		}
-		if l.resting.Add(1) == int32(l.Starters) { // all that was found at the start has asked for a place
+		if l.resting.Add(1) == int32(l.Starters) { // all sessions found at the start have asked for a slot
 			l.Admission.Resume()
 		}
 		select {
@@ -409,7 +409,7 @@ func (l *Loop) enqueueIdle(e backlog.Entry) {
 	}
 }
 
-// admit takes up a session that got a place after it had waited.
+// admit takes up a session that got a slot after waiting.
 func (l *Loop) admit(id session.ID, owner string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -419,9 +419,9 @@ func (l *Loop) admit(id session.ID, owner string) {
 	}
 }
 
-// admitted says whether the worker may go on. It may not when its session needs a place and has to wait for one: then the
-// worker ends, and another one starts when there is a place. A session that waits for a person has none, and one whose
-// turn takes long, or has ended, gives way to others between two steps.
+// admitted reports whether the worker may continue. If its session has to wait for a slot, the worker ends, and another one
+// starts when there is a slot. A session that waits for a person has no slot. Long turns, and sessions between two turns,
+// give their slots to sessions that should have them.
 func (l *Loop) admitted(ctx context.Context, w *worker, st session.State, betweenTurns bool) bool {
 	if !backlog.Needs(st) {
 		if w.placed {
@@ -435,7 +435,7 @@ func (l *Loop) admitted(ctx context.Context, w *worker, st session.State, betwee
 		e.Root = l.top(ctx, st).ID
 	}
 	switch stepping := st.Ask != nil || len(st.Open)+len(st.Announced) > 0; {
-	case !w.placed && st.Typing(): // commands that people type need no place
+	case !w.placed && st.Typing(): // commands that people type need no slot
 		return true
 	case !w.placed:
 		w.placed = l.Admission.Enter(e)

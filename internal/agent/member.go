@@ -95,7 +95,7 @@ func (l *Loop) woken(w cluster.Wake) {
 	case cluster.Load:
 		return
 	}
-	if w.Holder != "" && w.Holder != l.Member { // it has a place there
+	if w.Holder != "" && w.Holder != l.Member { // it has a slot there
 		l.Admission.Leave(w.Session)
 	}
 	wanted := w.Kind == cluster.RowChanged && w.Holder == l.Member || w.Kind == cluster.Take && w.To == l.Member

@@ -29,7 +29,7 @@ type worker struct {
 	dirty atomic.Bool
 	// holder is the live member that has the session, if it could not be claimed.
 	holder string
-	// placed is true while the session has a place, queued when it ends because the session waits for one.
+	// placed is true while the session has a slot, queued when the worker ends because the session waits for one.
 	placed, queued bool
 	// box is the sandbox that the last call used, called the number of the call
 	// that this worker recorded last, marked the message before whose turn files were recorded.
@@ -115,7 +115,7 @@ func (l *Loop) take(ctx context.Context, e backlog.Entry) {
 	w := &worker{id: e.ID, owner: e.Owner, news: make(chan struct{}, 1)}
 	l.mu.Lock()
 	if now := l.working[w.id]; now != nil || l.closed {
-		if now != nil && e.Last == 0 { // it may have a place that the worker does not know of
+		if now != nil && e.Last == 0 { // it may have a slot that the worker does not know of
 			now.dirty.Store(true)
 		}
 		l.mu.Unlock()

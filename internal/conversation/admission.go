@@ -9,18 +9,18 @@ import (
 	"deckhand/internal/session"
 )
 
-// Admission keeps the queue of conversations that wait for a free place.
+// Admission is the queue of conversations that wait for a free slot.
 type Admission interface {
-	// Reserve reserves room for one message to each conversation before anything is stored. If the queue is full, the
-	// error has a method QueueFull that says when to try again. release must be called after the messages were stored.
+	// Reserve reserves room for one message to each conversation before it is stored. If the queue is full, the error has
+	// a method QueueFull that returns when to try again. release must be called after the messages were stored.
 	Reserve(user string, ids ...session.ID) (release func(), err error)
 	// Arrived queues a conversation whose message is stored. It never blocks.
 	Arrived(st session.State)
-	// Place is the position of a conversation in the queue, nil if it does not wait.
+	// Place returns the position of a conversation in the queue, nil if it does not wait.
 	Place(id session.ID) *api.QueuePlace
 }
 
-// reserve is Admission.Reserve with a refusal.
+// reserve calls Admission.Reserve and returns a Refusal if the queue is full.
 func (s *Service) reserve(user string, ids ...session.ID) (release func(), err error) {
 	release, err = s.Admission.Reserve(user, ids...)
 	var full interface {
@@ -33,21 +33,21 @@ func (s *Service) reserve(user string, ids ...session.ID) (release func(), err e
 	return release, err
 }
 
-// arrived queues a conversation, unless the loop has looked at it since.
+// arrived queues a conversation, unless it has changed since.
 func (s *Service) arrived(st session.State) {
 	if now, ok := s.Sessions.Peek(st.ID); ok && now.Last == st.Last {
 		s.Admission.Arrived(st)
 	}
 }
 
-// CheckRoom refuses to start so many more conversations of a user at once if the queue has no room for them.
+// CheckRoom returns a Refusal if the queue has no room for these conversations of a user.
 func (s *Service) CheckRoom(_ context.Context, user string, ids ...session.ID) error {
 	release, err := s.reserve(user, ids...)
 	release()
 	return err
 }
 
-// unlimited is an Admission with room for all.
+// unlimited is an Admission without limits.
 type unlimited struct{}
 
 func (unlimited) Reserve(string, ...session.ID) (func(), error) { return func() {}, nil }

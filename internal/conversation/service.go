@@ -36,7 +36,7 @@ type Config struct {
 	Feedback Feedback
 	// Attempts removes the attempts of a deleted conversation; nil if there are none.
 	Attempts Attempts
-	// Admission keeps the queue of conversations that wait for a free place; nil has room for all.
+	// Admission is the queue of conversations that wait for a free slot; nil means no limits.
 	Admission Admission
 	// Redact keeps values out of the server's log; nil keeps nothing out.
 	Redact func(values ...string)

@@ -7,25 +7,25 @@ import (
 	"deckhand/internal/session"
 )
 
-// EventQueue is the frame that says where a session stands in the queue for a free place. On the stream of a session it is
-// the place, or null for one that waits no more; on that of a list it is {"conversation_id","queue"}. It is never stored,
-// and readers get only the newest one. Streams in the first format do not have it, because legacy clients do not know it.
+// EventQueue is the frame with the position of a session in the queue for a free slot. On the stream of a session it is the
+// position, or null when the session no longer waits; on that of a list it is {"conversation_id","queue"}. It is never
+// stored, and readers get only the newest one. Streams for legacy clients do not have it.
 const EventQueue = "queue"
 
-// notWaiting is the frame of a session that waits no more.
+// notWaiting is the frame of a session that no longer waits.
 var notWaiting = Frame{Event: EventQueue, Data: []byte("null")}
 
-// queued are the places of sessions that wait. Frames are compared by their address.
+// queued are the positions of waiting sessions. Frames are compared by their address.
 type queued struct {
 	mu   sync.RWMutex
 	byID map[session.ID]*Frame
 	told func(owner string, id session.ID, place []byte)
 }
 
-// OnPlace sets who else is told of places in the queue. Call it before the first SetPlace.
+// OnPlace sets a function that SetPlace calls, too. Call it before the first SetPlace.
 func (h *Hub) OnPlace(told func(owner string, id session.ID, place []byte)) { h.queued.told = told }
 
-// SetPlace says where a session stands in the queue, as JSON; nil if it waits no more.
+// SetPlace sets the position of a session in the queue, as JSON; nil if it no longer waits.
 func (h *Hub) SetPlace(owner string, id session.ID, place []byte) {
 	if h.queued.told != nil {
 		h.queued.told(owner, id, place)

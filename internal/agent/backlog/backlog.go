@@ -14,10 +14,10 @@ import (
 // Gate limits how many of the sessions run that a loop takes up.
 type Gate = admission.Gate
 
-// Needs is true for a session that runs or waits for a place.
+// Needs reports whether a session runs or waits for a slot.
 func Needs(st session.State) bool { return admission.Needs(st) }
 
-// Wanted is the entry of a session that Needs a place. root is the topmost session above it, or itself.
+// Wanted returns the entry of a session that needs a slot. root is the topmost session above it, or itself.
 func Wanted(st session.State, root session.ID) admission.Entry { return admission.EntryOf(st, root) }
 
 // Entry is a session in the queue.
@@ -38,7 +38,7 @@ type Queue struct {
 	first  line // the others: sessions to be started, and those found in the index
 	// yields is true after an urgent entry was taken: then it is the others' turn.
 	yields bool
-	// granted have a place until they are taken up. There are no more of them than places.
+	// granted are sessions that got a slot and were not taken up yet. There are at most as many as slots.
 	granted []Entry
 }
 
@@ -50,7 +50,7 @@ func New(limit int) *Queue {
 // Len is how many sessions are queued.
 func (q *Queue) Len() int { return len(q.byID) + len(q.granted) }
 
-// Grant queues a session that has got a place. It is taken before all others and never dropped.
+// Grant queues a session that got a slot. It is taken before all others and never dropped.
 func (q *Queue) Grant(e Entry) { q.granted = append(q.granted, e) }
 
 // Add queues a session. One that is queued already becomes urgent with newer events:
@@ -75,7 +75,7 @@ func (q *Queue) Add(e Entry) bool {
 	return !full
 }
 
-// Next takes a session out of the queue: those with a place first, then urgent ones and others in turn, and the
+// Next takes a session out of the queue: those with a slot first, then urgent ones and others in turn, and the
 // owners of either in turn.
 func (q *Queue) Next() (Entry, bool) {
 	if len(q.granted) > 0 {

@@ -38,7 +38,7 @@ type Agent struct {
 	Waits, Expects bool
 	// Pausing is true when a pause after the current step was asked for. The caller sets it.
 	Pausing bool
-	// Queue is the position in the queue for a free place; its Position is 0 if the agent does not wait for one.
+	// Queue is the position in the queue for a free slot; its Position is 0 if the agent does not wait for one.
 	Queue api.QueuePlace
 	// Compacting is true from the user's request to compact the history until the summary replaces it.
 	Compacting bool

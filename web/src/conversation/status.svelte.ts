@@ -28,7 +28,7 @@ export class Status {
   pausing = $state(false);
   /** What the agent waits for, between two items of the history, and since when. */
   waits = $state.raw<{ for: "model" | "summary" | "retry"; since: number } | undefined>();
-  /** The position in the queue for a free place. */
+  /** The position in the queue for a free slot. */
   queue = $state.raw<QueuePlace>(null);
   /** The event that set the state. */
   stateFrom = 0;

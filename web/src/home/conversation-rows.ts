@@ -42,7 +42,7 @@ export function withRow(rows: Conversation[], row: Conversation, filter: Filter,
   return [...others, later(known, row)].sort(order);
 }
 
-/** withPlace is the list after a row moved in the queue for a free place. */
+/** withPlace is the list after a row moved in the queue for a free slot. */
 export function withPlace(rows: Conversation[], id: string, queue: QueuePlace): Conversation[] {
   return rows.map((r) => (r.conversation_id === id ? { ...r, queue: queue ?? undefined } : r));
 }

@@ -10,7 +10,7 @@ export interface Delta {
   text?: string;
 }
 
-/** The position in the queue for a free place; null if the agent does not wait for one. */
+/** The position in the queue for a free slot; null if the agent does not wait for one. */
 export type QueuePlace = Schemas["QueuePlace"] | null;
 
 export interface Follower {
