@@ -63,7 +63,7 @@ const (
 	MemberLeft Kind = "member_left"
 	// Take asks one member, To, to work on a session.
 	Take Kind = "take"
-	// Load says how many sessions a member works on or has waiting: Last.
+	// Load announces how many sessions a member works on or has queued, in Last.
 	Load Kind = "load"
 )
 

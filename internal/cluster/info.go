@@ -11,26 +11,26 @@ import (
 	"deckhand/internal/session"
 )
 
-// Info is what members know of each other.
+// Info describes a member to the others.
 type Info struct {
-	// Name is the member's name, and Machine that of its data directory: a process that was restarted is another
-	// member on the same machine.
+	// Name is the name of the member, and Machine the name of its data directory. A restarted process is a new member on
+	// the same machine.
 	Name, Machine string
-	// Host is the machine's name for people, and Address where other members reach it, "" for nowhere.
+	// Host is the host name for messages, and Address is where other members reach it, "" for nowhere.
 	Host, Address string
-	// Worker is true if it works on sessions, and not only answers requests.
+	// Worker is true if the member runs agents.
 	Worker bool
 	Live   bool
 	// Engines are the IDs of the container engines that it reaches.
 	Engines []string
 }
 
-// Directory lists the members, also those that have ended lately.
+// Directory lists the members, including recent ones that have ended.
 type Directory interface {
 	Members(ctx context.Context) ([]Info, error)
 }
 
-// Roster is who the members are and which of them are alive.
+// Roster is Leases with a Directory.
 type Roster interface {
 	Leases
 	Directory
@@ -38,10 +38,10 @@ type Roster interface {
 	Reach(ctx context.Context, member string, engines []string, life time.Duration) error
 }
 
-// NameOn makes the name of a new member on a machine. It is an error of the caller if the machine has a dot.
+// NameOn returns the name of a new member on a machine. The machine must not contain a dot.
 func NameOn(machine, random string) string { return machine + "." + random }
 
-// MachineOf is the machine of a member, "" if its name was not made by NameOn.
+// MachineOf returns the machine of a member, "" if its name is not from NameOn.
 func MachineOf(member string) string {
 	machine, _, ok := strings.Cut(member, ".")
 	if !ok {
@@ -50,8 +50,8 @@ func MachineOf(member string) string {
 	return machine
 }
 
-// On finds a live member on a machine. If there is none, live is false, and the result is one that has ended, or
-// unknown.
+// On returns a live member on a machine. If there is none, live is false, and found is a member that has ended, or only the
+// name of the machine.
 func On(members []Info, machine string) (found Info, live bool) {
 	found = Info{Machine: machine, Host: machine}
 	for _, m := range members {

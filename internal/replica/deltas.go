@@ -9,19 +9,19 @@ import (
 	"deckhand/internal/session"
 )
 
-// Hub takes fragments of answers, and shows them to who follows the session here.
+// Hub delivers fragments of answers to the local followers of a session.
 type Hub interface {
 	Delta(id session.ID, call, text string)
 	Hold(id session.ID, call, text string)
 	EndDelta(id session.ID, call string)
-	// DeltaAt is Delta for a fragment that begins after offset bytes.
+	// DeltaAt is Delta for a fragment at an offset in bytes.
 	DeltaAt(id session.ID, call string, offset int, text string)
 }
 
 const (
-	// gather is how long fragments are collected before they are sent to other servers.
+	// gather is how long fragments are collected before they are sent.
 	gather = 40 * time.Millisecond
-	// most is how much text a message has, and gatherMost how much waits in total.
+	// most is the maximum size of a message's text, and gatherMost that of all collected text.
 	most       = 64 << 10
 	gatherMost = 4 << 20
 )
@@ -38,17 +38,17 @@ type Deltas struct {
 	wake    chan struct{}
 }
 
-// fragment is what is to be sent of a call.
+// fragment is the text of a call that is yet to be sent.
 type fragment struct {
 	Session session.ID `json:"session"`
 	Call    string     `json:"call"`
 	Offset  int        `json:"offset"`
 	Text    string     `json:"text,omitempty"`
 	End     bool       `json:"end,omitempty"`
-	lost    bool       // something did not fit: the rest would have a hole before it
+	lost    bool       // text was dropped, so the rest is not sent either
 }
 
-// NewDeltas makes Deltas. Run sends what is collected.
+// NewDeltas returns Deltas. Run sends the collected fragments.
 func NewDeltas(r *Replica, h Hub) *Deltas {
 	return &Deltas{Replica: r, Hub: h, open: map[session.ID]*fragment{}, changed: map[session.ID]bool{}, wake: make(chan struct{}, 1)}
 }
@@ -91,7 +91,7 @@ func (d *Deltas) EndDelta(id session.ID, call string) {
 	}
 }
 
-// poke is called with mu held.
+// poke makes Run send what a session has. It is called with mu held.
 func (d *Deltas) poke(id session.ID) {
 	d.changed[id] = true
 	select {
@@ -100,7 +100,7 @@ func (d *Deltas) poke(id session.ID) {
 	}
 }
 
-// Run sends fragments and shows those of other servers, until ctx ends.
+// Run sends fragments and delivers those of other servers, until ctx ends.
 func (d *Deltas) Run(ctx context.Context) error {
 	if d.Alone() {
 		return nil
@@ -118,7 +118,7 @@ func (d *Deltas) Run(ctx context.Context) error {
 			return nil
 		case <-d.wake:
 		}
-		select { // more comes in the meantime
+		select { // collect more meanwhile
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
@@ -129,7 +129,7 @@ func (d *Deltas) Run(ctx context.Context) error {
 	}
 }
 
-// take returns what is to be sent.
+// take returns and removes the collected fragments.
 func (d *Deltas) take() (out []fragment) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -150,13 +150,14 @@ func (d *Deltas) take() (out []fragment) {
 	return out
 }
 
+// send publishes a fragment in one or more messages.
 func (d *Deltas) send(f fragment) {
 	for {
 		part := f
 		if len(part.Text) > most {
 			part.Text, part.End = f.Text[:most], false
 		}
-		// The name of the sender keeps it from hearing itself.
+		// The sender ignores messages with its own name.
 		data, err := json.Marshal(struct {
 			From string `json:"from"`
 			fragment
@@ -172,7 +173,7 @@ func (d *Deltas) send(f fragment) {
 	}
 }
 
-// heard shows a fragment of another server.
+// heard delivers a fragment of another server.
 func (d *Deltas) heard(sealed []byte) {
 	data, ok := d.seal.Open(d.subject("delta"), sealed)
 	if !ok {

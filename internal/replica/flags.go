@@ -12,12 +12,12 @@ import (
 	"deckhand/internal/config"
 )
 
-// Flags make a server one of several that work together.
+// Flags configure a server as one of several.
 type Flags struct {
-	NATSURL     string   `name:"nats-url" env:"DECKHAND_NATS_URL" placeholder:"URL" help:"Run several servers on one PostgreSQL database: they notify each other through this NATS server, such as nats://USER:PASSWORD@HOST:4222 or tls://HOST:4222?creds=FILE&ca=FILE. Default: one server."`
+	NATSURL     string   `name:"nats-url" env:"DECKHAND_NATS_URL" placeholder:"URL" help:"NATS server that connects several servers on one PostgreSQL database, such as nats://USER:PASSWORD@HOST:4222 or tls://HOST:4222?creds=FILE&ca=FILE. Default: a single server."`
 	NATSURLFile string   `name:"nats-url-file" env:"DECKHAND_NATS_URL_FILE" placeholder:"FILE" help:"File with the NATS URL, for a URL with a password."`
-	ReplicaAddr string   `name:"replica-addr" env:"DECKHAND_REPLICA_ADDR" placeholder:"HOST:PORT" help:"Address at which the other servers reach this one, with --nats-url. Default: a free port of the interface that leads to the NATS server."`
-	Roles       []string `name:"roles" env:"DECKHAND_ROLES" default:"api,worker" placeholder:"ROLE,…" help:"What this server does, with --nats-url: api (only answers requests) or api,worker (also runs agents and sandboxes)."`
+	ReplicaAddr string   `name:"replica-addr" env:"DECKHAND_REPLICA_ADDR" placeholder:"HOST:PORT" help:"Address at which the other servers reach this one, with --nats-url. Default: a free port on the interface that leads to the NATS server."`
+	Roles       []string `name:"roles" env:"DECKHAND_ROLES" default:"api,worker" placeholder:"ROLE,…" help:"Roles of this server, with --nats-url: api (only answers requests) or api,worker (also runs agents and sandboxes)."`
 }
 
 // Several reports whether the server is one of several.
@@ -26,7 +26,7 @@ func (f Flags) Several() bool { return f.NATSURL != "" || f.NATSURLFile != "" }
 // worker reports whether the server runs agents.
 func (f Flags) worker() bool { return slices.Contains(f.Roles, "worker") }
 
-// address reads the address of the NATS server.
+// address returns the address of the NATS server.
 func (f Flags) address() (nats.Address, error) {
 	flag, text := "--nats-url", f.NATSURL
 	switch {
@@ -46,18 +46,18 @@ func (f Flags) address() (nats.Address, error) {
 	return a, err
 }
 
-// CheckReplicas returns an error if the flags cannot be used with the database.
+// CheckReplicas returns an error if the flags are invalid or do not fit the database.
 func (f Flags) CheckReplicas(database func() (config.Database, error)) error {
 	if len(f.Roles) == 0 { // a server that another command starts
 		f.Roles = []string{"api", "worker"}
 	}
 	for _, r := range f.Roles {
 		if r != "api" && r != "worker" {
-			return fmt.Errorf("--roles: %q is not a role; use api or api,worker", r)
+			return fmt.Errorf("--roles: unknown role %q; use api or api,worker", r)
 		}
 	}
 	if !slices.Contains(f.Roles, "api") {
-		return errors.New("--roles: every server has the role api; use api or api,worker")
+		return errors.New("--roles: the role api is required; use api or api,worker")
 	}
 	if !f.Several() {
 		if f.ReplicaAddr != "" || !f.worker() {

@@ -17,11 +17,11 @@ import (
 // Homes knows where the workspace of a conversation is.
 type Homes struct {
 	machine string // this one
-	// first has the workspaces that were made before machines were recorded.
+	// first is the machine of workspaces that were created before machines were recorded.
 	first string
 }
 
-// firstMachine is the name under which the database keeps the machine that used it first.
+// firstMachine is the key in the database of the first machine that used it.
 const firstMachine = "first_machine"
 
 func (h *Homes) open(ctx context.Context, db datadir.Meta, machine string) error {
@@ -30,7 +30,7 @@ func (h *Homes) open(ctx context.Context, db datadir.Meta, machine string) error
 	return err
 }
 
-// Machine is the name of this machine, "" for a server that is alone.
+// Machine returns the name of this machine, "" for a single server.
 func (r *Replica) Machine() string { return r.homes.machine }
 
 // home is where a workspace is: on a container engine, if engine has its ID, and otherwise on a machine. With an engine, machine is the
@@ -122,8 +122,8 @@ func (r *Replica) Here(st session.State) error {
 	return &sandbox.Unavailable{Cause: handle.ErrElsewhere, Reason: r.missing(ctx, at)}
 }
 
-// Spec returns a function that refuses a sandbox to a conversation that has no workspace and on which no server works:
-// one that was made here would not be found by the server that works on it later.
+// Spec wraps of with a check that refuses a sandbox to a conversation without a workspace that no server has claimed: the
+// server that claims it later would not find a sandbox created here.
 func (r *Replica) Spec(of func(context.Context, session.State) (sandbox.Spec, error)) func(context.Context, session.State) (sandbox.Spec, error) {
 	if r.Alone() {
 		return of
@@ -151,7 +151,7 @@ type Claimer struct {
 	*Replica
 	Sessions *session.Sessions
 	Log      session.Log
-	// Load is how many conversations this server works on or has waiting.
+	// Load returns how many conversations this server works on or has queued.
 	Load func() int
 
 	gone chan gone
@@ -163,13 +163,13 @@ type gone struct {
 	at home
 }
 
-// NewClaimer makes a Claimer. Run does its background work.
+// NewClaimer returns a Claimer. Run does its background work.
 func NewClaimer(r *Replica, sessions *session.Sessions, log session.Log, load func() int) *Claimer {
 	return &Claimer{Replica: r, Sessions: sessions, Log: log, Load: load, gone: make(chan gone, 256)}
 }
 
-// MayTake returns nil if this server may claim a conversation that no other live one holds. Otherwise it asks the
-// right one, if it runs, and the error is session.ErrRefused.
+// MayTake returns nil if this server may claim a conversation that no live server holds. Otherwise it asks the server that
+// should take it, if that one runs, and returns session.ErrRefused.
 func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 	if c.Alone() {
 		return nil
@@ -227,7 +227,7 @@ func (c *Claimer) ask(member string, st session.State) {
 	c.Publish(cluster.Wake{Kind: cluster.Take, From: c.Member, To: member, Session: st.ID, Last: st.Last, Owner: st.Owner})
 }
 
-// missingID marks the note about a machine that is gone.
+// missingID is the ID of the note that no server runs on the machine of a conversation.
 const missingID = "STATUS$ERROR_RUNTIME_DISCONNECTED"
 
 // noteMissing records that the workspace of a conversation cannot be used, unless that is the last thing that was recorded.

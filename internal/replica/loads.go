@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// loadEvery is how often members say how much they have to do, and loadStale for how long that is believed.
+	// loadEvery is how often members publish their loads, and loadStale how long a load is valid.
 	loadEvery = time.Second
 	loadStale = 5 * time.Second
-	// enough is the difference of loads from which on a conversation is given away: below, asking another one takes longer
-	// than it saves.
+	// enough is the minimum difference of loads for handing over a conversation: below, the handover costs more time than it
+	// saves.
 	enough = 2
-	// acceptedFor is how long a conversation is taken here without looking for a better place, once we were asked.
+	// acceptedFor is how long after a request of another member a conversation is taken without comparing loads.
 	acceptedFor = time.Minute
 )
 
-// loads is how much the members have to do.
+// loads are the members, and the conversations that each works on or has queued.
 type loads struct {
 	mu       sync.Mutex
 	members  []cluster.Info
@@ -32,10 +32,10 @@ type loads struct {
 type load struct {
 	at    time.Time
 	count int64
-	given int64 // since it was heard
+	given int64 // handed over since then
 }
 
-// heard notes what a member said.
+// heard stores the load that a member published.
 func (l *loads) heard(member string, count int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *loads) heard(member string, count int64) {
 	l.known[member] = load{at: time.Now(), count: count}
 }
 
-// accept notes that we were asked to work on a conversation.
+// accept stores that another member asked this one to work on a conversation.
 func (l *loads) accept(id session.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,6 +60,7 @@ func (l *loads) accept(id session.ID) {
 	l.accepted[id] = time.Now()
 }
 
+// accepts reports whether accept was called for a conversation lately.
 func (l *loads) accepts(id session.ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +68,8 @@ func (l *loads) accepts(id session.ID) bool {
 	return ok && time.Since(at) < acceptedFor
 }
 
-// lightest is the worker that should take a conversation: this one, unless it does not work or another has much less to
-// do; "" if there is none.
+// lightest returns the worker that should take a conversation: self, unless it is no worker or another one has a much
+// lower load; "" if there is none.
 func (l *loads) lightest(all []cluster.Info, self string, mine int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +90,7 @@ func (l *loads) lightest(all []cluster.Info, self string, mine int) string {
 	if works && (best == "" || int64(mine) < least+enough) {
 		return self
 	}
-	if best == "" { // none has said anything yet
+	if best == "" { // no loads are known yet
 		for _, m := range cluster.Workers(all) {
 			return m.Name
 		}
@@ -101,8 +102,8 @@ func (l *loads) lightest(all []cluster.Info, self string, mine int) string {
 	return best
 }
 
-// Run says every second how much this server has to do, and records which conversations have lost their machine, until
-// ctx ends.
+// Run publishes the load of this server every second, and records for which conversations no server runs on their machine,
+// until ctx ends.
 func (c *Claimer) Run(ctx context.Context) error {
 	if c.Alone() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/workspace"
 )
 
-// Parts are what of a server has to do with the others. Join makes them.
+// Parts are the parts of a server that deal with other servers. Join creates them.
 type Parts struct {
 	*Replica
 	*Claimer
@@ -17,7 +17,7 @@ type Parts struct {
 	Relay
 }
 
-// Join makes the parts of this server. load is how many conversations it works on or has waiting.
+// Join creates the parts of this server. load returns how many conversations it works on or has queued.
 func (r *Replica) Join(sessions *session.Sessions, log session.Log, index session.Index, hub Hub, load func() int) *Parts {
 	r.sessions = sessions
 	p := &Parts{Replica: r, Claimer: NewClaimer(r, sessions, log, load), Deltas: NewDeltas(r, hub), Relay: Relay{Replica: r, Sessions: sessions, Index: index}}
@@ -27,7 +27,7 @@ func (r *Replica) Join(sessions *session.Sessions, log session.Log, index sessio
 	return p
 }
 
-// Tell has the parts of this server told what other servers change.
+// Tell sets what is notified of changes that other servers make.
 func (p *Parts) Tell(keeper *workspace.Keeper, lists Lists, observers ...session.Observer) {
 	p.Observers = observers
 	p.Watchers = []Watcher{
@@ -36,14 +36,14 @@ func (p *Parts) Tell(keeper *workspace.Keeper, lists Lists, observers ...session
 	}
 }
 
-// Lists are told of changed rows, and know whose they show.
+// Lists are notified of changed rows, and know whose conversations are shown.
 type Lists interface {
 	session.Watcher
 	Follows(owner string) bool
 }
 
-// Run does the background work until ctx ends. handler answers requests that other servers pass on, and has says
-// whether a port of a sandbox here has a name.
+// Run does the background work until ctx ends. handler answers requests that other servers forward, and has reports
+// whether a port of a local sandbox has this label.
 func (p *Parts) Run(ctx context.Context, handler http.Handler, has func(ctx context.Context, label string, port int) bool) error {
 	if p.Alone() {
 		return nil

@@ -27,30 +27,30 @@ import (
 	"deckhand/internal/session"
 )
 
-// Peers has requests answered by the server that can: the one with the workspace, or with the connection. Servers know
-// each other by certificates of an authority whose key is in the database, sealed.
+// Peers forwards requests to the server with the workspace or the connection. Servers authenticate each other with
+// certificates of an authority whose key is stored encrypted in the database.
 type Peers struct {
 	replica *Replica
 	config  *tls.Config
 	proxy   *httputil.ReverseProxy
 	client  *http.Client
-	// Sessions loads conversations, and Ports says whether a port of a sandbox here has this name. Both are set before
-	// the first request.
+	// Sessions loads conversations, and Ports reports whether a port of a local sandbox has this label. Both are set
+	// before the first request.
 	Sessions *session.Sessions
 	Ports    func(ctx context.Context, label string, port int) bool
 
 	mu     sync.Mutex
-	labels map[string]string // machines, by the names of ports
+	labels map[string]string // machines by labels of ports
 }
 
-// Router has requests answered by other servers. Each method reports whether it did.
+// Router forwards requests to other servers. Each method reports whether it did.
 type Router interface {
 	Conversation(w http.ResponseWriter, r *http.Request, id string) (bool, error)
 	Socket(w http.ResponseWriter, r *http.Request, sid string) bool
 	Port(w http.ResponseWriter, r *http.Request, label string, port int, allow func() bool) bool
 }
 
-// Router is nil for a server that is alone.
+// Router returns the Router of this server, nil for a single server.
 func (r *Replica) Router() Router {
 	if r.peers == nil {
 		return nil
@@ -59,20 +59,20 @@ func (r *Replica) Router() Router {
 }
 
 const (
-	// The headers that a server adds to what it passes on. Only requests of other servers are asked for them.
+	// The headers that a server adds to forwarded requests. They are read only from requests of other servers.
 	clientHeader, secureHeader, routedHeader = "Deckhand-Client", "Deckhand-Secure", "Deckhand-Routed"
-	// dialTime bounds a connection to another server.
+	// dialTime is the timeout for connecting to another server.
 	dialTime = 5 * time.Second
-	// portPath answers whether a port has a name.
+	// portPath is the route that tells whether a port has a label.
 	portPath = "/replica/port"
-	// maxLabels is how many names of ports are remembered.
+	// maxLabels is how many labels of ports are cached.
 	maxLabels = 10_000
 )
 
-// serverName is the name in the certificate of a machine.
+// serverName returns the name in the certificate of a machine.
 func serverName(machine string) string { return strings.ToLower(machine) + ".deckhand.internal" }
 
-// newPeers makes the certificate of this server.
+// newPeers creates the certificate of this server and its Peers.
 func newPeers(r *Replica, key [32]byte, machine string) (*Peers, error) {
 	seed, err := hkdf.Key(sha256.New, key[:], nil, "certificates of servers", ed25519.SeedSize)
 	if err != nil {
@@ -94,7 +94,7 @@ func newPeers(r *Replica, key [32]byte, machine string) (*Peers, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The clocks of machines differ, and a server may run for years.
+	// Clocks differ between machines, and a server may run for years.
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: machine}, DNSNames: []string{serverName(machine)}, NotBefore: now.AddDate(0, 0, -7), NotAfter: now.AddDate(10, 0, 0),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	if der, err = x509.CreateCertificate(rand.Reader, leaf, root, own.Public(), authority); err != nil {
@@ -114,7 +114,7 @@ func newPeers(r *Replica, key [32]byte, machine string) (*Peers, error) {
 	return p, nil
 }
 
-// dial connects to the server of a machine, which stands where others have a host.
+// dial connects to the server of a machine. The host of the address is the machine.
 func (p *Peers) dial(ctx context.Context, address string) (net.Conn, error) {
 	machine, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -135,7 +135,7 @@ func (p *Peers) dial(ctx context.Context, address string) (net.Conn, error) {
 	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", m.Address)
 }
 
-// outgoing makes the request to another server: as it came, with what only this server knows of its sender.
+// outgoing rewrites a request for another server, and adds headers with the client's address and connection.
 func (p *Peers) outgoing(out *httputil.ProxyRequest) {
 	machine, _ := out.In.Context().Value(toMachine{}).(string)
 	out.Out.URL.Scheme, out.Out.URL.Host = "https", machine
@@ -151,20 +151,20 @@ func (p *Peers) outgoing(out *httputil.ProxyRequest) {
 	out.Out.Header.Set(routedHeader, p.replica.Member)
 }
 
-// toMachine is the key of the machine in the context of a request that is passed on.
+// toMachine is the context key for the machine to which a request is forwarded.
 type toMachine struct{}
 
-// unreached answers for a server that cannot be reached: the request may be sent again.
+// unreached answers a request whose server cannot be reached. Clients may retry it.
 func (p *Peers) unreached(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler)
 	}
-	p.replica.Logger.Warn("another server cannot be reached", "error", err)
+	p.replica.Logger.Warn("cannot reach another server", "error", err)
 	w.Header().Set("Retry-After", "5")
 	rest.Fail(http.StatusServiceUnavailable, "unavailable", "The server with the workspace of this conversation cannot be reached. Try again in a few seconds.").Write(w, rest.Plain)
 }
 
-// pass has the server of a machine answer a request.
+// pass forwards a request to the server of a machine.
 func (p *Peers) pass(w http.ResponseWriter, r *http.Request, machine string) {
 	clear(w.Header()) // the other server sets its own
 	p.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), toMachine{}, machine)))
@@ -180,8 +180,8 @@ func (p *Peers) live(ctx context.Context, machine string) (bool, error) {
 	return live, err
 }
 
-// Conversation passes on a request that needs the workspace of a conversation, if it is on another machine where a
-// server runs. Otherwise it returns false, and this server answers.
+// Conversation forwards a request that needs the workspace of a conversation if the workspace is on another machine where
+// a server runs. Otherwise it returns false, and this server answers.
 func (p *Peers) Conversation(w http.ResponseWriter, r *http.Request, id string) (passed bool, err error) {
 	if isRouted(r) {
 		return false, nil
@@ -212,7 +212,7 @@ func (p *Peers) Conversation(w http.ResponseWriter, r *http.Request, id string) 
 	return true, nil
 }
 
-// Socket passes on a request of a Socket.IO session that another server has.
+// Socket forwards a request of a Socket.IO session of another server.
 func (p *Peers) Socket(w http.ResponseWriter, r *http.Request, sid string) bool {
 	if isRouted(r) {
 		return false
@@ -225,7 +225,7 @@ func (p *Peers) Socket(w http.ResponseWriter, r *http.Request, sid string) bool 
 	return true
 }
 
-// Port passes on a request to a port of a sandbox on another machine. allow is asked before all other servers are.
+// Port forwards a request to a port of a sandbox on another machine. It calls allow before it asks the other servers.
 func (p *Peers) Port(w http.ResponseWriter, r *http.Request, label string, port int, allow func() bool) bool {
 	if isRouted(r) {
 		return false
@@ -251,7 +251,7 @@ func (p *Peers) Port(w http.ResponseWriter, r *http.Request, label string, port 
 	return true
 }
 
-// findPort asks all other servers for the name of a port.
+// findPort asks the other servers for a port and returns the machine that has it, "" for none.
 func (p *Peers) findPort(ctx context.Context, label string, port int) string {
 	all, err := p.replica.members(ctx)
 	if err != nil {
@@ -302,7 +302,7 @@ func (p *Peers) Serve(ctx context.Context, handler http.Handler) error {
 	return nil
 }
 
-// incoming gives a request back what the other server knew of it.
+// incoming handles a request of another server, with the client's address and connection restored from its headers.
 func (p *Peers) incoming(w http.ResponseWriter, r *http.Request, handler http.Handler) {
 	if r.URL.Path == portPath && r.Header.Get(routedHeader) == "" {
 		port, _ := strconv.Atoi(r.URL.Query().Get("port"))
@@ -323,7 +323,7 @@ func (p *Peers) incoming(w http.ResponseWriter, r *http.Request, handler http.Ha
 	handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routed{}, true)))
 }
 
-// routed is the key that marks a request in its context that another server has passed on. It is not passed on again.
+// routed is the context key that marks forwarded requests. They are not forwarded again.
 type routed struct{}
 
 func isRouted(r *http.Request) bool { return r.Context().Value(routed{}) != nil }

@@ -9,24 +9,24 @@ import (
 	"deckhand/internal/session"
 )
 
-// Relay tells the parts of this server what other servers have changed, as they are told of what this one changes.
+// Relay notifies observers and watchers of this server of changes that other servers made.
 type Relay struct {
 	*Replica
 	Sessions *session.Sessions
 	Index    session.Index
-	// Observers are told that a session grew.
+	// Observers are notified when a session grows.
 	Observers []session.Observer
-	// Watchers are told what lists know of a session, if they are interested in it.
+	// Watchers are notified of changed rows that they are interested in.
 	Watchers []Watcher
 }
 
-// Watcher is a session.Watcher that knows what it is interested in.
+// Watcher is a session.Watcher with a filter.
 type Watcher struct {
 	session.Watcher
 	Interested func(id session.ID, owner string) bool
 }
 
-// rowsWaiting is how many changed rows wait to be read; what does not fit is noticed later.
+// rowsWaiting is how many changed rows wait to be read. Others are dropped, and found by later sweeps.
 const rowsWaiting = 1024
 
 // Run relays until ctx ends.
@@ -71,12 +71,12 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 }
 
-// changed reads a row and tells those who want to know. The fold of the session is brought up to date before, because
-// they may look at it.
+// changed reads a row and notifies the watchers that are interested in it. If the session is in memory, its state is
+// updated first, because watchers may use it.
 func (r *Relay) changed(ctx context.Context, id session.ID) {
 	if _, known := r.Sessions.Peek(id); known {
 		if _, err := r.Sessions.Load(ctx, id); err != nil && !errors.Is(err, session.ErrNotFound) {
-			return // it is found again by those who look now and then
+			return // a later sweep finds it
 		}
 	}
 	row, err := r.Index.Row(ctx, id)
@@ -90,7 +90,7 @@ func (r *Relay) changed(ctx context.Context, id session.ID) {
 	}
 }
 
-// changedRows are the sessions whose rows are to be read, each once.
+// changedRows is the set of sessions whose rows are to be read.
 type changedRows struct {
 	mu      sync.Mutex
 	waiting map[session.ID]bool

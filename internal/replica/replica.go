@@ -1,13 +1,14 @@
-// Package replica makes a server one of several on the same database. They share all of the work: which of them is
-// alive is in the database, and NATS carries what they tell each other. A message that is lost costs time only.
+// Package replica lets several servers share a database. Leases in the database tell which servers are alive, and NATS
+// carries notifications between them. A lost notification only costs time.
 //
-// A workspace usually stays on the machine where it was made: Homes knows which one that is, and Peers has requests
-// answered there. For a server that is alone, all of this does nothing.
+// A workspace stays on the machine where it was created: Homes finds that machine, and Peers forwards requests to it.
+// On a single server, all of this does nothing.
 package replica
 
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -23,30 +24,30 @@ import (
 	"deckhand/internal/session"
 )
 
-// Config is what a Replica needs.
+// Config configures a Replica.
 type Config struct {
 	Flags
 	DataDir string
-	// DB is the database. If the server is not alone, it has Leases.
+	// DB is the database. With several servers, it must have Leases.
 	DB      datadir.Meta
 	Keyring *secret.Keyring
 	Logger  *slog.Logger
 }
 
-// leaser is a database that servers share.
+// leaser is a database that several servers can share.
 type leaser interface {
 	Leases(self cluster.Info) cluster.Roster
 }
 
-// Replica is this server among the others.
+// Replica is this server, as one of several or alone.
 type Replica struct {
 	Config
-	// Member is the name of this process, Self what others know of it; both are zero for a server that is alone.
+	// Member is the name of this process, and Self what the others know about it. Both are zero for a single server.
 	Member string
 	Self   cluster.Info
 	cluster.Leases
 	cluster.Wakes
-	roster cluster.Roster // nil for a server that is alone
+	roster cluster.Roster // nil for a single server
 
 	conn     *nats.Conn
 	subject  func(kind string) string
@@ -60,7 +61,8 @@ type Replica struct {
 	closers  []func()
 }
 
-// Open joins the others: it connects to NATS, listens for requests of other servers, and chooses a name.
+// Open connects to NATS, listens for requests of other servers, and chooses a member name. Without --nats-url, it returns
+// the Replica of a single server.
 func Open(ctx context.Context, c Config) (*Replica, error) {
 	r := &Replica{Config: c}
 	if !c.Several() {
@@ -70,7 +72,7 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 	}
 	db, ok := c.DB.(leaser)
 	if !ok || c.DB.ReadOnly() {
-		return nil, fmt.Errorf("--nats-url needs a PostgreSQL database that can be written")
+		return nil, errors.New("--nats-url needs a writable PostgreSQL database")
 	}
 	machine, err := datadir.Name(c.DataDir)
 	if err != nil {
@@ -93,7 +95,7 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 	}
 	r.closers = append(r.closers, r.conn.Close)
 	if !r.conn.Online() {
-		c.Logger.Warn("NATS cannot be reached yet; servers notice each other's changes later until it can", "server", address.String())
+		c.Logger.Warn("cannot reach NATS; until it is reachable, servers notice each other's changes late", "server", address.String())
 	}
 	if err := r.listen(ctx, machine, address.String()); err != nil {
 		r.Close()
@@ -108,7 +110,7 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 	r.Self = cluster.Info{Name: r.Member, Machine: machine, Host: host, Address: r.listener.Addr().String(), Worker: c.worker()}
 	r.roster = db.Leases(r.Self)
 	r.Leases = r.roster
-	c.Logger.Info("joined the other servers", "member", r.Member, "address", r.Self.Address, "roles", strings.Join(c.Roles, ","))
+	c.Logger.Info("running as one of several servers", "member", r.Member, "address", r.Self.Address, "roles", strings.Join(c.Roles, ","))
 	return r, nil
 }
 
@@ -135,7 +137,7 @@ func (r *Replica) listen(ctx context.Context, machine, server string) error {
 	return nil
 }
 
-// towards is the address of the interface that leads to one of the servers. Nothing is sent.
+// towards returns the local address of the interface that leads to the first server. It sends nothing.
 func towards(servers string) string {
 	first, _, _ := strings.Cut(servers, ",")
 	c, err := net.DialTimeout("udp", first, time.Second)
@@ -147,13 +149,13 @@ func towards(servers string) string {
 	return host
 }
 
-// shared is what servers keep together in the database.
+// shared is the state in the database that all servers use.
 type shared interface {
 	access.Shared
 	Lock(ctx context.Context, name, member string) (release func(), err error)
 }
 
-// Shared keeps what all servers must know of logins; nil for a server that is alone.
+// Shared returns the store for login state of all servers; nil for a single server.
 func (r *Replica) Shared() access.Shared {
 	if s, ok := r.roster.(shared); ok {
 		return s
@@ -161,7 +163,7 @@ func (r *Replica) Shared() access.Shared {
 	return nil
 }
 
-// Lock returns the function that takes a lock of all servers; nil for a server that is alone.
+// Lock returns a function that takes a lock among all servers; nil for a single server.
 func (r *Replica) Lock() func(ctx context.Context, name string) (release func(), err error) {
 	s, ok := r.roster.(shared)
 	if !ok {
@@ -170,7 +172,7 @@ func (r *Replica) Lock() func(ctx context.Context, name string) (release func(),
 	return func(ctx context.Context, name string) (func(), error) { return s.Lock(ctx, name, r.Member) }
 }
 
-// Queue is the name of a queue whose work needs the workspaces of this machine.
+// Queue returns the name of this machine's part of a queue whose work needs local workspaces.
 func (r *Replica) Queue(name string) string {
 	if r.Alone() {
 		return name
@@ -184,7 +186,7 @@ func (r *Replica) Alone() bool { return r.roster == nil }
 // Works reports whether this server runs agents.
 func (r *Replica) Works() bool { return r.Alone() || r.Self.Worker }
 
-// Close leaves. The lease was released before.
+// Close closes the connections and the listener. Release the lease before.
 func (r *Replica) Close() {
 	for i := len(r.closers) - 1; i >= 0; i-- {
 		r.closers[i]()
@@ -192,7 +194,7 @@ func (r *Replica) Close() {
 	r.closers = nil
 }
 
-// members lists all members. The answer may be a second old.
+// members lists all members. The result may be a second old.
 func (r *Replica) members(ctx context.Context) ([]cluster.Info, error) {
 	r.loads.mu.Lock()
 	known, at := r.loads.members, r.loads.read
@@ -203,6 +205,7 @@ func (r *Replica) members(ctx context.Context) ([]cluster.Info, error) {
 	return r.membersNow(ctx)
 }
 
+// membersNow lists all members, as of now.
 func (r *Replica) membersNow(ctx context.Context) ([]cluster.Info, error) {
 	at := time.Now()
 	all, err := r.roster.Members(ctx)

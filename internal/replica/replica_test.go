@@ -29,7 +29,7 @@ func TestFlags(t *testing.T) {
 		{Flags{Roles: both, NATSURLFile: "/missing"}, true, "--nats-url-file"},
 		{Flags{Roles: both, NATSURL: "nats://h", ReplicaAddr: "0.0.0.0:1"}, true, "can reach"},
 		{Flags{Roles: both, NATSURL: "nats://h", ReplicaAddr: "h"}, true, "HOST:PORT"},
-		{Flags{Roles: []string{"worker"}, NATSURL: "nats://h"}, true, "every server has the role api"},
+		{Flags{Roles: []string{"worker"}, NATSURL: "nats://h"}, true, "the role api is required"},
 		{Flags{Roles: []string{"api", "boss"}, NATSURL: "nats://h"}, true, "boss"},
 		{Flags{Roles: []string{"api"}}, true, "need --nats-url"},
 		{Flags{Roles: both, ReplicaAddr: "h:1"}, true, "need --nats-url"},

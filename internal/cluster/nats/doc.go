@@ -1,4 +1,4 @@
 // Package nats carries wakes between members over a NATS server. Conn is a small client of core NATS: it
-// publishes and subscribes, and connects again when a connection ends. What is published while there is no
-// connection is lost, as is what a slow subscriber has no room for: members look at the database in any case.
+// publishes, subscribes and reconnects. Messages are lost while there is no connection, and when a subscriber
+// is too slow. Members also poll the database, so a lost message only costs time.
 package nats

@@ -9,12 +9,12 @@ import (
 // Wakes implements cluster.Wakes.
 type Wakes struct {
 	Conn *Conn
-	// Installation keeps those apart that share a NATS server.
+	// Installation separates installations that share a NATS server.
 	Installation string
 	Seal         Seal
 }
 
-// Subject is that of a kind of message.
+// Subject returns the subject of a kind of message.
 func (w Wakes) Subject(kind string) string { return "deckhand." + w.Installation + "." + kind }
 
 // Publish implements cluster.Wakes.
