@@ -53,7 +53,7 @@ type commands struct {
 	LogLevel   reload.LevelCommand `cmd:"" name:"log-level" group:"server" help:"Show or set the log level of the running server, until it is restarted or reloads its configuration."`
 	Import     importer.Command    `cmd:"" group:"server" help:"Import a conversation from a file, or settings, secrets and conversations from a legacy server's data folder."`
 	Migrate    migrate.Command     `cmd:"" group:"server" help:"Move an installation to another database, SQLite or PostgreSQL, and verify the copy. The server must be stopped."`
-	Backup     backups.Command     `cmd:"" group:"server" help:"Back up the data of a server, which may be running; list and verify backups."`
+	Backup     backups.Command     `cmd:"" group:"server" help:"Back up a server, which may be running; list and verify backups."`
 	Restore    backups.Restore     `cmd:"" group:"server" help:"Restore a backup into an empty data directory."`
 	Health     admin.Health        `cmd:"" group:"server" help:"Check that the server on this data directory is ready."`
 	Proxy      dockerproxy.Command `cmd:"" name:"docker-proxy" group:"server" help:"Run a proxy that restricts access to a container engine to what sandboxes need."`

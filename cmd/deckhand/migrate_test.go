@@ -148,7 +148,7 @@ func (m *migration) migrated(args ...string) {
 	if code != 0 {
 		m.t.Fatalf("%d %s%s", code, out, errs)
 	}
-	holds(m.t, errs, "Continuing the migration that was begun before.", "verifying conversations")
+	holds(m.t, errs, "Continuing the interrupted migration.", "verifying conversations")
 	holds(m.t, out, "events", "Migrated 401 conversations", "Both databases are equal", "deckhand serve --data")
 }
 

@@ -15,24 +15,24 @@ import (
 
 // Database is a database as a stream of bytes.
 type Database interface {
-	// Kind is the kind of database.
+	// Kind returns the kind of database.
 	Kind() string
-	// Dump writes the database as it is at one moment. It may be in use. It returns the version of its schema.
+	// Dump writes a consistent snapshot of the database, which may be in use, and returns the version of its schema.
 	Dump(ctx context.Context, w io.Writer) (schema int64, err error)
 	// Empty returns an error if there is data in the database.
 	Empty(ctx context.Context) error
-	// Load makes an empty database one that dumps the same bytes, or leaves it empty. It reads back what it stored.
+	// Load fills an empty database from a dump, or leaves it empty. It verifies that a new dump has the same bytes.
 	Load(ctx context.Context, schema int64, r io.Reader) error
 }
 
-// Options are for Make.
+// Options are the options of Make.
 type Options struct {
 	DataDir  string
 	Database Database
 	Version  string
 	// Key includes the master key.
 	Key bool
-	// Step is called with what is done next; may be nil.
+	// Step, if set, is called with a description of each step.
 	Step func(text string)
 }
 
@@ -43,7 +43,7 @@ const (
 	recordFile = "last-backup"
 )
 
-// skipped are folders of the workspaces' folder that servers make again.
+// skipped reports whether a name in the folder of workspaces is temporary data that servers recreate.
 func skipped(name string) bool {
 	return name == ".base" || strings.HasPrefix(name, ".scrap-") || strings.HasPrefix(name, ".tmp")
 }
@@ -54,7 +54,7 @@ func (o Options) step(format string, args ...any) {
 	}
 }
 
-// Make makes a backup and verifies it. Workspaces come first, so that each has its conversation in the database.
+// Make makes a backup and verifies it. Workspaces are stored before the database, so that each has its conversation there.
 func (r *Repository) Make(ctx context.Context, o Options) (Manifest, error) {
 	if err := r.scan(); err != nil {
 		return Manifest{}, err
@@ -83,7 +83,7 @@ func (r *Repository) Make(ctx context.Context, o Options) (Manifest, error) {
 	}
 	if err := r.Verify(ctx, m); err != nil {
 		var damaged *damagedError
-		if errors.As(err, &damaged) { // of an older backup: nothing can use it
+		if errors.As(err, &damaged) { // a chunk of an older backup
 			err = errors.Join(fmt.Errorf("%w; it was removed, so make the backup again", err), os.Remove(r.chunk(damaged.Hash)))
 		}
 		return m, err
@@ -104,15 +104,15 @@ func (r *Repository) name(at time.Time) (string, error) {
 			return "", err
 		}
 	}
-	return "", errors.New("too many backups in this second")
+	return "", errors.New("too many backups in the same second; try again")
 }
 
-// workspaces stores what is in the folder of workspaces.
+// workspaces stores the folder of workspaces.
 func (r *Repository) workspaces(ctx context.Context, o Options, m *Manifest) error {
 	boxes := filepath.Join(o.DataDir, boxesDir)
 	names, err := os.ReadDir(boxes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another driver
+		return nil // the driver has no local workspaces
 	}
 	if err != nil {
 		return err
@@ -137,9 +137,10 @@ func (r *Repository) workspaces(ctx context.Context, o Options, m *Manifest) err
 	return nil
 }
 
-// tries is how often a workspace is read while folders in it are moved.
+// tries is how often a workspace is read if folders in it are moved meanwhile.
 const tries = 5
 
+// workspace stores a workspace.
 func (r *Repository) workspace(m *Manifest, name, path string) error {
 	for try := 1; ; try++ {
 		w := r.writer()
@@ -164,7 +165,7 @@ func (r *Repository) workspace(m *Manifest, name, path string) error {
 	}
 }
 
-// file stores a small file of the server's.
+// file stores a small file of the server.
 func (r *Repository) file(m *Manifest, kind, name, path string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {

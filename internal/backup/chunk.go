@@ -30,18 +30,18 @@ func (h *Hash) UnmarshalText(text []byte) error {
 // String returns the hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Sizes of chunks. Boundaries depend on the bytes before them, so that an insertion changes one or two chunks
-// and not all that follow.
+// Sizes of chunks. Boundaries depend on the bytes before them, so an insertion changes one or two chunks and not
+// all that follow.
 const (
 	minChunk = 64 << 10
 	maxChunk = 1 << 20
-	// boundary has 18 bits: a boundary comes after 256 KiB on average.
+	// boundary has 18 bits, for chunks of 256 KiB on average.
 	boundary = 1<<18 - 1
-	// window is how many bytes the rolling hash depends on.
+	// window is the number of bytes that the rolling hash depends on.
 	window = 64
 )
 
-// gear gives each byte a random number for the rolling hash. It must never change.
+// gear is the table of the rolling hash. It must never change, or no chunk of older backups is found again.
 var gear = func() (t [256]uint64) {
 	x := uint64(0x6465636b68616e64)
 	for i := range t { // splitmix64
@@ -54,7 +54,7 @@ var gear = func() (t [256]uint64) {
 	return t
 }()
 
-// cut returns the length of the first chunk of b, or 0 if it does not end in b.
+// cut returns the length of the first chunk of b, 0 if b does not contain its end.
 func cut(b []byte) int {
 	var h uint64
 	for i := minChunk - window; i < min(len(b), maxChunk); i++ {
@@ -152,7 +152,7 @@ const (
 
 var deflaters = sync.Pool{New: func() any { w, _ := flate.NewWriter(nil, flate.BestSpeed); return w }}
 
-// encode is a chunk as it is stored.
+// encode returns the stored form of a chunk.
 func encode(chunk []byte) []byte {
 	out := bytes.NewBuffer(append(make([]byte, 0, len(chunk)/2), deflated))
 	w := deflaters.Get().(*flate.Writer)
@@ -188,12 +188,12 @@ func (r *Repository) load(h Hash) ([]byte, error) {
 	return chunk, nil
 }
 
-// damagedError says that a chunk is not what its name says.
+// damagedError is the error of a chunk that does not match its hash.
 type damagedError struct{ Hash }
 
 func (e *damagedError) Error() string { return "chunk " + e.String() + " is damaged" }
 
-// reader reads a stream. At its end, the size and the hash of the whole must be right.
+// reader reads a stream and checks its size and hash at the end.
 type reader struct {
 	repo   *Repository
 	stream Stream
@@ -210,7 +210,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	for len(r.buf) == 0 {
 		if r.next == len(r.stream.Chunks) {
 			if r.size != r.stream.Size || Hash(r.sum.Sum(nil)) != r.stream.Sum {
-				return 0, fmt.Errorf("the %s %s is not what was backed up", r.stream.Kind, r.stream.Name)
+				return 0, fmt.Errorf("the %s %s does not match its hash", r.stream.Kind, r.stream.Name)
 			}
 			return 0, io.EOF
 		}

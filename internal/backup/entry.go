@@ -12,21 +12,21 @@ import (
 	"io"
 )
 
-// entry is one file or folder in the stream of a workspace. It is stored as JSON, preceded by its length, and followed by the
-// bytes of its extents. A folder is entered and left, so that no entry has a path.
+// entry is a file or folder in the stream of a workspace. It is stored as JSON, preceded by its length and followed by the
+// bytes of its extents. Entries have no paths: entries for entering and leaving a folder enclose its content.
 type entry struct {
 	Op   string `json:"op"`
 	Name []byte `json:"name,omitempty"` // file names are bytes
 	Mode uint32 `json:"mode,omitempty"`
 	UID  uint32 `json:"uid,omitempty"`
 	GID  uint32 `json:"gid,omitempty"`
-	// Time is when it was changed, in nanoseconds since 1970.
+	// Time is the modification time in nanoseconds since 1970.
 	Time int64 `json:"time,omitempty"`
 	Size int64 `json:"size,omitempty"`
-	// Extents are the beginnings and lengths of what is not a hole.
+	// Extents are the offsets and lengths of data; the rest are holes.
 	Extents [][2]int64 `json:"extents,omitempty"`
 	Target  []byte     `json:"target,omitempty"`
-	// Link is the number of a file with several names, from 1. The first entry with a number has the content.
+	// Link numbers files with several names, from 1. The first entry with a number has the content.
 	Link       int               `json:"link,omitempty"`
 	Attributes map[string][]byte `json:"attributes,omitempty"`
 }
@@ -36,16 +36,17 @@ const (
 	opEnter = "enter"
 	opLeave = "leave"
 	opFile  = "file"
-	opLink  = "link"  // a symbolic link
-	opAgain = "again" // another name of a file
+	opLink  = "link"  // symbolic link
+	opAgain = "again" // hard link to an earlier file
 	opPipe  = "pipe"
-	// opGone is the mark of an overlay for a file that was removed.
+	// opGone is an overlay's marker of a removed file.
 	opGone = "gone"
 )
 
-// maxEntry is the size of an entry without its content: names and attributes are short.
+// maxEntry is the maximum size of an entry without its content.
 const maxEntry = 4 << 20
 
+// write writes an entry without its content.
 func (e entry) write(w io.Writer) error {
 	b, err := json.Marshal(e)
 	if err != nil {
@@ -58,7 +59,7 @@ func (e entry) write(w io.Writer) error {
 	return err
 }
 
-// readEntry reads an entry and refuses one that could do harm.
+// readEntry reads an entry and checks it.
 func readEntry(r *bufio.Reader) (e entry, err error) {
 	size, err := binary.ReadUvarint(r)
 	if err != nil {
@@ -77,6 +78,7 @@ func readEntry(r *bufio.Reader) (e entry, err error) {
 	return e, e.check()
 }
 
+// check returns an error for an entry that must not be restored.
 func (e entry) check() error {
 	if e.Op != opLeave && !validName(e.Name) {
 		return fmt.Errorf("refused the file name %q", e.Name)
@@ -94,17 +96,17 @@ func (e entry) check() error {
 	return nil
 }
 
-// validName reports whether a name is that of something in a folder, and leads nowhere else.
+// validName reports whether a name is a file name without a path.
 func validName(name []byte) bool {
 	return len(name) > 0 && len(name) < 256 && bytes.IndexByte(name, '/') < 0 && bytes.IndexByte(name, 0) < 0 && string(name) != "." && string(name) != ".."
 }
 
-// print is the hash of a tree: of entries and their content, wherever the holes are.
+// print is the hash of a tree: entries and their content, independent of holes.
 type print struct {
 	sum   hash.Hash
 	files int
-	// firsts are the places among files of those with several names. Numbers would not do: other names of a file
-	// may be outside of the tree.
+	// firsts maps link numbers to the position of the first file with that number. Link numbers themselves may differ,
+	// because a file may also have names outside the tree.
 	firsts map[int]int
 }
 

@@ -23,7 +23,7 @@ import (
 	"unicode"
 )
 
-// Files of a repository. A name that begins with tempPrefix is of a backup that did not finish.
+// Files of a repository. Names with tempPrefix are left from an interrupted backup.
 const (
 	formatFile  = "format"
 	lockFile    = "lock"
@@ -38,7 +38,7 @@ const (
 type Repository struct {
 	dir  string
 	lock *os.File
-	// Progress, if set, is called with the number of bytes that were read or written since the last call.
+	// Progress, if set, is called with the number of bytes read or written since the last call.
 	Progress func(n int)
 
 	mu      sync.Mutex
@@ -51,11 +51,11 @@ type Repository struct {
 type Manifest struct {
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
-	// Version is that of the program, Database the kind of database and Schema its version.
+	// Version is the version of the program, Database the kind of database, and Schema its schema version.
 	Version  string `json:"version"`
 	Database string `json:"database"`
 	Schema   int64  `json:"schema"`
-	// Added is how many bytes the backup added to the folder.
+	// Added is the number of bytes that the backup added to the folder.
 	Added   int64    `json:"added"`
 	Streams []Stream `json:"streams"`
 }
@@ -68,7 +68,7 @@ const (
 	kindKey       = "master key"
 )
 
-// Size is how many bytes a backup has when it is restored.
+// Size returns the size of the restored backup in bytes.
 func (m Manifest) Size() (n int64) {
 	for _, s := range m.Streams {
 		n += s.Size
@@ -76,7 +76,7 @@ func (m Manifest) Size() (n int64) {
 	return n
 }
 
-// Count is how many streams of a kind there are.
+// count returns the number of streams of a kind.
 func (m Manifest) count(kind string) (n int) {
 	for _, s := range m.Streams {
 		if s.Kind == kind {
@@ -103,7 +103,7 @@ func (m Manifest) Workspaces() int { return m.count(kindWorkspace) }
 // HasKey reports whether a backup contains the master key.
 func (m Manifest) HasKey() bool { return m.count(kindKey) > 0 }
 
-// Create opens a folder for writing and creates it if it is missing. Nothing else can use it until it is closed.
+// Create opens a folder for writing, with an exclusive lock until Close, and creates it if it is missing.
 func Create(dir string) (*Repository, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func Open(dir string) (*Repository, error) {
 func open(dir string, how int) (*Repository, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		f, err = os.Open(dir) // a medium that cannot be written is not being written
+		f, err = os.Open(dir) // read-only: no backup can be writing
 	}
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func open(dir string, how int) (*Repository, error) {
 	return &Repository{dir: dir, lock: f, touched: map[string]bool{}}, nil
 }
 
-// Close releases the folder.
+// Close releases the lock of the folder.
 func (r *Repository) Close() error { return r.lock.Close() }
 
 func (r *Repository) progress(n int) {
@@ -224,7 +224,7 @@ func (r *Repository) chunk(h Hash) string {
 	return filepath.Join(r.dir, chunkDir, name[:2], name)
 }
 
-// write stores a file durably, except for its name.
+// write writes a file atomically. Its content is synced, its name is not.
 func (r *Repository) write(path string, content []byte) error {
 	temp := filepath.Join(filepath.Dir(path), tempPrefix+filepath.Base(path))
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
@@ -249,7 +249,7 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// put stores a chunk unless it is stored.
+// put stores a chunk unless it is already stored.
 func (r *Repository) put(h Hash, chunk []byte) error {
 	path := r.chunk(h)
 	r.mu.Lock()
@@ -268,7 +268,7 @@ func (r *Repository) put(h Hash, chunk []byte) error {
 	return r.write(path, stored)
 }
 
-// scan learns which chunks are stored, and removes what an unfinished backup left under temporary names.
+// scan lists the stored chunks, and removes temporary files of interrupted backups.
 func (r *Repository) scan() error {
 	r.have = map[Hash]bool{}
 	for _, dir := range []string{r.dir, filepath.Join(r.dir, manifestDir)} {
@@ -288,7 +288,7 @@ func (r *Repository) scan() error {
 	})
 }
 
-// each calls do for all stored chunks, and removes other files.
+// each calls do for all stored chunks, and removes all other files.
 func (r *Repository) each(do func(path string, h Hash) error) error {
 	root := filepath.Join(r.dir, chunkDir)
 	dirs, err := os.ReadDir(root)
@@ -429,8 +429,8 @@ func (r *Repository) Verify(ctx context.Context, m Manifest) error {
 	return ctx.Err()
 }
 
-// Prune removes all but the newest backups, if keep is not 0, and all chunks that no backup needs. It returns the names of the
-// removed backups.
+// Prune removes all but the newest keep backups (0 keeps all), and all chunks that no backup needs. It returns the names of
+// the removed backups.
 func (r *Repository) Prune(keep int) (removed []string, err error) {
 	all, err := r.List()
 	if err != nil {
@@ -443,7 +443,7 @@ func (r *Repository) Prune(keep int) (removed []string, err error) {
 		}
 		removed, all = append(removed, all[0].Name), all[1:]
 	}
-	if err := syncDir(dir); err != nil { // before chunks of removed backups go
+	if err := syncDir(dir); err != nil { // before their chunks are removed
 		return removed, err
 	}
 	needed := map[Hash]bool{}

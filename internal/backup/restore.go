@@ -19,7 +19,7 @@ const unfinished = ".restoring"
 type Target struct {
 	DataDir  string
 	Database Database
-	// Step is called with what is done next; may be nil.
+	// Step, if set, is called with a description of each step.
 	Step func(text string)
 }
 
@@ -29,11 +29,11 @@ func (t Target) step(format string, args ...any) {
 	}
 }
 
-// Restore restores a backup into an empty data directory and an empty database. It verifies all chunks before it writes anything, and
-// compares what it wrote with the backup. After a failure, it can be repeated.
+// Restore restores a backup into an empty data directory and an empty database. It verifies all chunks before it writes, and
+// compares the result with the backup. After a failure, it can be repeated.
 func (r *Repository) Restore(ctx context.Context, m Manifest, t Target) error {
 	if kind := t.Database.Kind(); kind != m.Database {
-		return fmt.Errorf("the backup is of a %s database and cannot be restored to %s", m.Database, kind)
+		return fmt.Errorf("the backup contains a %s database and cannot be restored to %s", m.Database, kind)
 	}
 	t.step("verifying the backup")
 	if err := r.Verify(ctx, m); err != nil {
@@ -61,14 +61,14 @@ func (r *Repository) Restore(ctx context.Context, m Manifest, t Target) error {
 			s.Name = keyFile
 			err = r.restoreFile(s, t.DataDir)
 		default:
-			err = fmt.Errorf("the backup contains an unknown kind of data (%s); use a newer version of deckhand", s.Kind)
+			err = fmt.Errorf("the backup contains unknown data (%s); use a newer version of deckhand", s.Kind)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if database == nil {
-		return errors.New("the backup has no database")
+		return errors.New("the backup contains no database")
 	}
 	if err := syncTree(t.DataDir); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (t Target) prepare(ctx context.Context) error {
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {
 		return err
 	}
-	return os.Mkdir(filepath.Join(t.DataDir, boxesDir), 0o711) // users of sandboxes may have to pass through
+	return os.Mkdir(filepath.Join(t.DataDir, boxesDir), 0o711) // sandbox users need to traverse it
 }
 
 // restoreWorkspace restores a workspace and compares it with the backup.

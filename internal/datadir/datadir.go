@@ -139,16 +139,16 @@ func Key(ctx context.Context, db Meta, keyring *secret.Keyring, name, field stri
 	return key, err
 }
 
-// ChainStore is a database with a hash chain over events.
+// ChainStore is a database with a hash chain of events.
 type ChainStore interface {
 	Meta
 	UseChain(key [32]byte, start int64)
 	ChainStart(ctx context.Context) (int64, error)
 }
 
-// UseChain gives the database the key of its hash chain. The key is made once, and is sealed together with the number of the
-// last session that is older than the chain, so that a change of either is noticed. Where nothing can be stored and there is
-// no key yet, there is no chain.
+// UseChain passes the key of the hash chain to the database. It creates the key once, and seals it together with the number
+// of the last session that is older than the chain, so that a change of either is detected. A read-only database without a
+// key has no chain.
 func UseChain(ctx context.Context, db ChainStore, keyring *secret.Keyring) error {
 	const name, owner, field = "chain_key", "deckhand server", "chain key"
 	sealed, err := db.Meta(ctx, name)
@@ -171,7 +171,7 @@ func UseChain(ctx context.Context, db ChainStore, keyring *secret.Keyring) error
 	}
 	plain, err := keyring.Open(ctx, owner, field, sealed)
 	if err == nil && len(plain) != 40 {
-		err = errors.New("it has another length")
+		err = errors.New("it has the wrong length")
 	}
 	if err != nil {
 		return fmt.Errorf("the key of the hash chain cannot be read: %w", err)

@@ -18,30 +18,30 @@ import (
 	"deckhand/internal/settings"
 )
 
-// Everything is the database of a server with all conversations.
+// Everything is the part of a database that the checks of stored data use.
 type Everything interface {
 	Database
 	Store
 	settings.Store
 	datadir.ChainStore
 	Rows(ctx context.Context, q session.Query) ([]session.Row, error)
-	// Owners are the names of all users.
+	// Owners returns the names of all users.
 	Owners(ctx context.Context) ([]string, error)
 }
 
-// shown is how many problems of a kind are shown one by one.
+// shown is the maximum number of problems of a kind that are listed.
 const shown = 20
 
 // boxes is the folder of workspaces in a data directory.
 const boxes = "boxes"
 
-// stored is what is verified.
+// stored is the state of a verification of stored data.
 type stored struct {
 	*Report
 	db     Everything
 	dir    string
 	repair bool
-	// known are the workspaces that conversations have, or may have.
+	// known are the names of workspaces that conversations have, or may have.
 	known                            map[string]bool
 	conversations, events, bad, lost int
 }
@@ -58,12 +58,12 @@ func (r *Report) Everything(ctx context.Context, db Everything, dataDir string, 
 	r.Conversations(ctx, db, dataDir, repair)
 }
 
-// Conversations verifies all conversations, with their hash chains if the database has the key, and the workspaces.
+// Conversations verifies all conversations and workspaces, and the hash chains if the database has their key.
 func (r *Report) Conversations(ctx context.Context, db Everything, dataDir string, repair bool) {
 	s := &stored{Report: r, db: db, dir: dataDir, repair: repair, known: map[string]bool{}}
 	users, err := db.Owners(ctx)
 	for i := 0; i < len(users) && err == nil; i++ {
-		err = s.of(ctx, users[i])
+		err = s.user(ctx, users[i])
 	}
 	if err != nil {
 		r.Check("conversations", "", fixed(err, "check the database"))
@@ -94,8 +94,8 @@ func (r *Report) secrets(ctx context.Context, db Everything, keyring *secret.Key
 	r.Check("secrets", fmt.Sprintf("of %d users can be decrypted", len(users)), nil)
 }
 
-// of verifies the conversations of a user.
-func (s *stored) of(ctx context.Context, user string) error {
+// user verifies the conversations of a user.
+func (s *stored) user(ctx context.Context, user string) error {
 	for q := (session.Query{Owner: user, Limit: 500}); ; {
 		rows, err := s.db.Rows(ctx, q)
 		if err != nil {
@@ -111,6 +111,7 @@ func (s *stored) of(ctx context.Context, user string) error {
 	}
 }
 
+// one verifies a conversation, and repairs it if asked to.
 func (s *stored) one(ctx context.Context, id session.ID) {
 	s.conversations++
 	s.known[string(id)] = true
@@ -118,7 +119,7 @@ func (s *stored) one(ctx context.Context, id session.ID) {
 	st, damage, err := v.fold(ctx)
 	if err == nil && damage != nil && s.repair {
 		if err = v.Run(ctx); err == nil {
-			s.Warn("conversation", string(id)+" was repaired: see above", "")
+			s.Warn("conversation", string(id)+" was repaired, see above", "")
 			st, damage, err = v.fold(ctx)
 		}
 	}
@@ -135,13 +136,13 @@ func (s *stored) one(ctx context.Context, id session.ID) {
 	s.workspace(st)
 }
 
-// workspace checks that the local workspace of a conversation is there.
+// workspace checks that the local workspace of a conversation exists.
 func (s *stored) workspace(st session.State) {
 	var h struct{ Driver, ID string }
 	if json.Unmarshal(st.Handle, &h) != nil || h.ID == "" || !filepath.IsLocal(h.ID) {
 		return
 	}
-	if p, ok := drivers.Find(h.Driver); !ok || p.Images { // the workspace is a volume
+	if p, ok := drivers.Find(h.Driver); !ok || p.Images { // the workspace is a volume of the engine
 		return
 	}
 	s.known[h.ID] = true
@@ -152,13 +153,13 @@ func (s *stored) workspace(st session.State) {
 	}
 }
 
-// workspaces finds folders that belong to no conversation. A server moves them aside when it starts.
+// workspaces reports folders that belong to no conversation. A server moves them aside when it starts.
 func (s *stored) workspaces() {
 	dir := filepath.Join(s.dir, boxes)
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			s.Check("workspaces", "", fixed(err, "give the folder to the user of the server: chown -R USER %s", dir))
+			s.Check("workspaces", "", fixed(err, "make the user of the server its owner: chown -R USER %s", dir))
 		}
 		return
 	}
@@ -181,7 +182,7 @@ func (s *stored) workspaces() {
 	s.Check("workspaces", fmt.Sprintf("%d, of which %d belong to no conversation", found, orphans), nil)
 }
 
-// setAside moves a folder that belongs to no conversation out of the way.
+// setAside moves a folder that belongs to no conversation to .set-aside.
 func (s *stored) setAside(dir, name string) error {
 	unlock, err := datadir.Lock(s.dir)
 	if err != nil {

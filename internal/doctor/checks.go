@@ -125,7 +125,7 @@ func port(addr string) string {
 	return p
 }
 
-// Git checks that git is installed: local sandboxes use it. Container images have their own.
+// Git checks that git is installed, which local sandboxes use. Container images have their own.
 func (r *Report) Git(driver string) {
 	path, err := exec.LookPath("git")
 	if p, _ := drivers.Find(driver); err != nil && p.Images {

@@ -36,7 +36,7 @@ func fixed(err error, fix string, args ...any) error {
 // Report writes what was found: a line for each check, and below a failed one how to fix it.
 type Report struct {
 	Out io.Writer
-	// MasterKey is the one that is not in the data directory; "" for none.
+	// MasterKey is a master key from outside the data directory; "" for none.
 	MasterKey string
 
 	failed int

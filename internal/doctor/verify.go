@@ -12,28 +12,28 @@ import (
 	"deckhand/internal/session"
 )
 
-// Store is the database with the log of a conversation.
+// Store is the part of a database that verifies and repairs conversations.
 type Store interface {
 	session.Log
 	Row(ctx context.Context, id session.ID) (session.Row, error)
-	// Dump is what comes after a number, as lines of JSON.
+	// Dump returns the events after a number, as lines of JSON.
 	Dump(ctx context.Context, id session.ID, after int64) ([]byte, error)
-	// Repair removes what comes after a number, and stores the row.
+	// Repair removes the events after a number, and stores the row.
 	Repair(ctx context.Context, id session.ID, after int64, row session.Row) error
-	// RestartChain accepts the events as they are.
+	// RestartChain recomputes the hash chain for the stored events.
 	RestartChain(ctx context.Context, id session.ID) error
 }
 
-// Verification says which log is verified.
+// Verification verifies one conversation.
 type Verification struct {
 	Store   Store
 	ID      session.ID
 	DataDir string
-	Repair  bool // cut off what is damaged
+	Repair  bool // truncate a damaged log, or accept a broken hash chain
 	Out     io.Writer
 }
 
-// fold folds the log as it is, and compares it with the row. A server may be adding to both.
+// fold folds the log and compares it with the row. A server may be writing to both.
 func (v Verification) fold(ctx context.Context) (st session.State, damage, err error) {
 	st = session.State{ID: v.ID}
 	for range 5 {
@@ -59,13 +59,13 @@ func (v Verification) fold(ctx context.Context) (st session.State, damage, err e
 	return st, damage, nil
 }
 
-// restartable reports whether the only damage is in the hash chain.
+// restartable reports whether the only damage is a broken hash chain.
 func restartable(damage error) bool {
 	var broken interface{ ChainBroken() int64 }
 	return errors.As(damage, &broken)
 }
 
-// Run folds the log and holds it against every rule.
+// Run verifies the conversation, prints the result, and repairs the conversation if Repair is set.
 func (v Verification) Run(ctx context.Context) error {
 	id := v.ID
 	st, damage, err := v.fold(ctx)
@@ -107,7 +107,7 @@ func (v Verification) restart(ctx context.Context, damage error) (session.State,
 	return v.fold(ctx)
 }
 
-// repair ends a damaged log where it is still good. What is cut off is kept in a file first.
+// repair truncates a damaged log after the last valid event. It saves the removed events to a file first.
 func (v Verification) repair(ctx context.Context, st session.State) error {
 	unlock, err := datadir.Lock(v.DataDir)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package move copies an installation from one database to another, and verifies the copy.
 //
-// The target holds a record of how far the copy is, which is written with each batch of rows. So a move that was interrupted
-// continues where it stopped, and a database with a record is not used by a server. The source is only read.
+// The target stores a record of the progress with each batch of rows, so an interrupted move continues where it stopped, and
+// servers refuse an unfinished target. The source is only read.
 package move
 
 import (
@@ -18,13 +18,13 @@ import (
 	"deckhand/internal/store"
 )
 
-// A batch is stored in one transaction. Rows differ in size: the one that exceeds batchBytes is the last of its batch.
+// Limits of a batch, which is stored in one transaction. The row that exceeds batchBytes is the last of its batch.
 const (
 	defaultRows = 512
 	batchBytes  = 4 << 20
 )
 
-// Move is a move of an installation.
+// Move copies an installation from one database to another.
 type Move struct {
 	From, To store.Side
 	// Rows is the maximum number of rows in a batch; 0 is the default.
@@ -35,14 +35,14 @@ type Move struct {
 	OnConversation func(Conversation)
 }
 
-// Progress is how far a move is.
+// Progress is the progress of a move.
 type Progress struct {
-	// Phase is copying, indexing or verifying.
+	// Phase is Copying, Indexing or Verifying.
 	Phase string
 	Table string
-	// Rows are those of the table that were copied or verified by this run.
+	// Rows is the number of rows of the table that this run has copied or verified.
 	Rows int64
-	// Resumed is true if an earlier run began the move.
+	// Resumed is true if this run continues an interrupted move.
 	Resumed bool
 }
 
@@ -53,15 +53,15 @@ const (
 	Verifying = "verifying"
 )
 
-// Report is the result of a move whose copy is equal to the source.
+// Report is the result of a move.
 type Report struct {
 	Tables        []Digests
 	Conversations int64
-	// Already is true if the target already had everything, so that nothing was copied.
+	// Already is true if an earlier run has finished the move: nothing was copied.
 	Already bool
 }
 
-// record is what the target holds while the move is not finished.
+// record is the progress of an unfinished move, stored in the target.
 type record struct {
 	Source string   `json:"source"`
 	Table  string   `json:"table"`
@@ -70,13 +70,13 @@ type record struct {
 
 // Errors of a target or source that cannot be used.
 var (
-	ErrOther = errors.New("the target has data of another installation: use an empty database")
+	ErrOther = errors.New("the target contains data of another installation; use an empty database")
 	// ErrUnfinished is the error of a source that is itself the target of a move.
-	ErrUnfinished = errors.New("the source is the target of a migration that is not finished: finish that migration first")
-	ErrEmpty      = errors.New("the source has no data of Deckhand")
+	ErrUnfinished = errors.New("the source is the target of an unfinished migration; finish that migration first")
+	ErrEmpty      = errors.New("the source contains no Deckhand data")
 )
 
-// Run copies what is missing in the target, verifies everything and makes the target usable.
+// Run copies the rows that the target lacks, compares both databases, and marks the target as finished.
 func (m *Move) Run(ctx context.Context) (Report, error) {
 	if m.Rows == 0 {
 		m.Rows = defaultRows
@@ -92,7 +92,7 @@ func (m *Move) Run(ctx context.Context) (Report, error) {
 	if moved {
 		report, err := m.verify(ctx)
 		if report.Already = true; err != nil {
-			err = fmt.Errorf("the target already has data of this installation, and it differs from the source: use an empty database (%w)", err)
+			err = fmt.Errorf("the target already contains this installation, but differs from the source; use an empty database (%w)", err)
 		}
 		return report, err
 	}
@@ -105,7 +105,7 @@ func (m *Move) Run(ctx context.Context) (Report, error) {
 	}
 	begin := slices.IndexFunc(store.Tables, func(t store.Table) bool { return t.Name == r.Table })
 	if begin < 0 {
-		return Report{}, fmt.Errorf("the migration was begun by another version of deckhand (it stopped at the table %q): use that version, or empty the target and start again", r.Table)
+		return Report{}, fmt.Errorf("the migration was started by another version of deckhand (it stopped at table %q); use that version, or empty the target and start again", r.Table)
 	}
 	for _, t := range store.Tables[begin:] {
 		if t.Name != r.Table {
@@ -121,7 +121,7 @@ func (m *Move) Run(ctx context.Context) (Report, error) {
 	}
 	report, err := m.verify(ctx)
 	if err != nil {
-		return report, fmt.Errorf("%w: if the source was used since the migration began, delete the target's data and start again", err)
+		return report, fmt.Errorf("%w; if the source was used since the migration started, empty the target and start again", err)
 	}
 	return report, m.To.Done(ctx)
 }
@@ -132,7 +132,7 @@ func (m *Move) tell(p Progress) {
 	}
 }
 
-// source returns a name of the installation, and its rows of meta.
+// source returns the name of the source's installation, and its rows of meta.
 func (m *Move) source(ctx context.Context) (id string, meta [][]any, err error) {
 	moving, err := readRecord(ctx, m.From)
 	if err != nil {
@@ -153,7 +153,7 @@ func (m *Move) source(ctx context.Context) (id string, meta [][]any, err error) 
 	return id, meta, nil
 }
 
-// installation names an installation by the key of its session IDs, without showing the key.
+// installation returns a name for an installation: a hash of the key of its session IDs.
 func installation(meta [][]any) string {
 	for _, row := range meta {
 		if key, _ := row[1].([]byte); row[0] == store.MetaID && len(key) > 0 {
@@ -164,15 +164,15 @@ func installation(meta [][]any) string {
 	return ""
 }
 
-// target returns the record of a move that was begun, nil for an empty database. moved is true if the target has the
-// installation already.
+// target returns the record of an unfinished move, nil for an empty database. moved is true if the target already contains
+// the installation.
 func (m *Move) target(ctx context.Context, source string) (r *record, moved bool, err error) {
 	if r, err = readRecord(ctx, m.To); err != nil {
 		return nil, false, err
 	}
 	if r != nil {
 		if r.Source != source {
-			return nil, false, fmt.Errorf("%w, or finish the migration that was begun into it (source %s, not %s)", ErrOther, r.Source, source)
+			return nil, false, fmt.Errorf("%w, or finish the migration into it (from installation %s, not %s)", ErrOther, r.Source, source)
 		}
 		return r, false, nil
 	}
@@ -182,7 +182,7 @@ func (m *Move) target(ctx context.Context, source string) (r *record, moved bool
 		err := m.To.Read(ctx, t, nil, 100, func(row []any) error {
 			if t.Name == store.Tables[0].Name {
 				meta = append(meta, row)
-				empty = empty && row[0] == store.MetaID // which a new database has
+				empty = empty && row[0] == store.MetaID // a new database has this row
 			} else {
 				empty = false
 			}
@@ -201,7 +201,7 @@ func (m *Move) target(ctx context.Context, source string) (r *record, moved bool
 	return nil, false, ErrOther
 }
 
-// readRecord returns the record of a move into a database, nil if there is none.
+// readRecord returns the record of an unfinished move into a database, nil if there is none.
 func readRecord(ctx context.Context, s store.Side) (r *record, err error) {
 	t := store.Tables[0]
 	t.Only, t.Except = store.MetaMove, ""
@@ -209,7 +209,7 @@ func readRecord(ctx context.Context, s store.Side) (r *record, err error) {
 		r = &record{}
 		b, _ := row[1].([]byte)
 		if err := json.Unmarshal(b, r); err != nil {
-			return fmt.Errorf("the record of a migration in %s cannot be read: %w", s, err)
+			return fmt.Errorf("cannot read the progress of the migration in %s: %w", s, err)
 		}
 		return nil
 	})
@@ -245,7 +245,7 @@ func (r *record) encode() []byte {
 	return b
 }
 
-// setKey stores the key of a row, and key returns it.
+// setKey stores the key of the last copied row, and key returns it.
 func (r *record) setKey(key []any) {
 	r.After = nil
 	for _, v := range key {
@@ -254,7 +254,7 @@ func (r *record) setKey(key []any) {
 			r.After = append(r.After, strconv.FormatInt(v, 10))
 		case bool:
 			r.After = append(r.After, strconv.FormatBool(v))
-		case string: // which may be no UTF-8
+		case string: // may be invalid UTF-8
 			r.After = append(r.After, base64.StdEncoding.EncodeToString([]byte(v)))
 		}
 	}
@@ -265,7 +265,7 @@ func (r *record) key(t store.Table) (key []any, err error) {
 		return nil, nil
 	}
 	if len(r.After) != t.Key {
-		return nil, fmt.Errorf("the record of the migration has %d values for the key of the table %s", len(r.After), t.Name)
+		return nil, fmt.Errorf("the progress of the migration is damaged: it has %d values for the key of table %s; empty the target and start again", len(r.After), t.Name)
 	}
 	for i, text := range r.After {
 		var v any
@@ -281,7 +281,7 @@ func (r *record) key(t store.Table) (key []any, err error) {
 			v = string(b)
 		}
 		if failed != nil {
-			return nil, fmt.Errorf("the record of the migration has no valid key of the table %s: %w", t.Name, failed)
+			return nil, fmt.Errorf("the progress of the migration is damaged: invalid key of table %s; empty the target and start again: %w", t.Name, failed)
 		}
 		key = append(key, v)
 	}

@@ -305,7 +305,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// unusable checks what cannot be done with the target of a move that is not finished.
+// unusable checks what cannot be done with the target of an unfinished move.
 func unusable(t *testing.T, other, target config.Database) {
 	t.Helper()
 	if _, err := open.Database(t.Context(), target, store.Options{}); err == nil || !strings.Contains(err.Error(), "run the same deckhand migrate command again") {
@@ -347,7 +347,7 @@ func TestRefusedTargets(t *testing.T) {
 		}
 	}
 	empty := newServer(t)
-	if _, err := open.Side(t.Context(), empty, false); err == nil || !strings.Contains(err.Error(), "no data of Deckhand") {
+	if _, err := open.Side(t.Context(), empty, false); err == nil || !strings.Contains(err.Error(), "no Deckhand data") {
 		t.Errorf("an empty source: %v", err)
 	}
 }

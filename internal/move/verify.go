@@ -16,14 +16,14 @@ import (
 	"deckhand/internal/store"
 )
 
-// ErrDiffers means that the copy is not equal to the source.
+// ErrDiffers is the error of a copy that differs from the source.
 var ErrDiffers = errors.New("the copy differs from the source")
 
-// maxNamed is how many differing conversations an error names.
+// maxNamed is the maximum number of conversations that ErrDiffers lists.
 const maxNamed = 10
 
-// Digest is a digest over the rows of a table: the sum of the SHA-256 of each row in its canonical form. It does not depend on
-// the order of rows, because databases may sort texts differently.
+// Digest is a digest of a table: the sum of the SHA-256 of each row in canonical form. It is independent of the order of
+// rows, because databases sort texts differently.
 type Digest struct {
 	Rows int64
 	sum  [4]uint64
@@ -41,7 +41,7 @@ func (d *Digest) add(row []any) {
 	d.Rows++
 }
 
-// String returns the digest in hexadecimal digits.
+// String returns the digest in hexadecimal.
 func (d Digest) String() string {
 	var b []byte
 	for _, n := range d.sum {
@@ -50,7 +50,7 @@ func (d Digest) String() string {
 	return hex.EncodeToString(b)
 }
 
-// canonical writes a row in a form that is the same for every database: each value with its type and length.
+// canonical hashes a row in a form that is independent of the database: each value with its type and length.
 func canonical(h hash.Hash, row []any) {
 	head := func(kind store.Type, n int) {
 		_, _ = h.Write(binary.BigEndian.AppendUint64([]byte{byte(kind)}, uint64(n)))
@@ -77,7 +77,7 @@ func canonical(h hash.Hash, row []any) {
 	}
 }
 
-// Digests are those of a table in both databases.
+// Digests are the digests of a table in both databases.
 type Digests struct {
 	Table    string
 	From, To Digest
@@ -86,7 +86,7 @@ type Digests struct {
 // Conversation is a verified conversation.
 type Conversation struct {
 	ID session.ID
-	// SHA256 is over its row and its events as they are stored.
+	// SHA256 is the hash of its row and its stored events.
 	SHA256 [sha256.Size]byte
 	n      int64
 }
@@ -130,7 +130,7 @@ func (m *Move) verify(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
-// verifyConversations compares each conversation, and returns the first ones that differ.
+// verifyConversations compares all conversations, and returns the first ones that differ.
 func (m *Move) verifyConversations(ctx context.Context, report *Report, sessions, events *Digests) (differing []string, err error) {
 	left, stop := iter.Pull2(conversations(ctx, m.From, &sessions.From, &events.From))
 	defer stop()
@@ -167,8 +167,8 @@ func (m *Move) verifyConversations(ctx context.Context, report *Report, sessions
 	return differing, errors.Join(errA, errB)
 }
 
-// conversations yields the conversations of a database by their numbers. Events without a conversation count as one without
-// an ID.
+// conversations yields the conversations of a database, ordered by number. Events without a session row count as a
+// conversation without an ID.
 func conversations(ctx context.Context, s store.Side, sessions, events *Digest) iter.Seq2[Conversation, error] {
 	return func(yield func(Conversation, error) bool) {
 		nextRow, stop := iter.Pull2(rowsOf(ctx, s, tableOf(store.SessionsTable)))

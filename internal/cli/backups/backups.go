@@ -18,10 +18,10 @@ import (
 	"deckhand/internal/secret"
 )
 
-// Deps are what the commands need of the program.
+// Deps are the dependencies of the commands.
 type Deps struct {
 	Version string
-	// Database returns a database as a stream of bytes.
+	// Database opens a database for backup and restore.
 	Database func(config.Database) backup.Database
 	// Verify checks all conversations of a data directory.
 	Verify func(ctx context.Context, c config.DataFlags, out io.Writer) error
@@ -29,7 +29,7 @@ type Deps struct {
 
 // Command is deckhand backup.
 type Command struct {
-	Create Create `cmd:"" default:"withargs" help:"Back up the database and the workspaces to a folder. The server may be running. This is the default command of backup."`
+	Create Create `cmd:"" default:"withargs" help:"Back up the database and the workspaces to a folder. The server may be running. The word create can be omitted."`
 	List   List   `cmd:"" help:"List the backups in a folder."`
 	Verify Verify `cmd:"" help:"Read all backups in a folder and check their hashes."`
 }
@@ -44,7 +44,7 @@ type Create struct {
 
 // Help implements kong.HelpProvider.
 func (Create) Help() string {
-	return "A folder can hold many backups: each stores only what has changed, and can be restored by itself. After a backup was interrupted, run the command again. Workspaces of container sandboxes are volumes of the engine and are not included."
+	return "A folder can hold many backups: each stores only what has changed, but can be restored on its own. If a backup is interrupted, run the command again. Workspaces of container sandboxes are volumes of the engine and are not included."
 }
 
 // Run makes a backup.
@@ -60,11 +60,11 @@ func (c *Create) Run(ctx context.Context, o *cli.Output, d *Deps) error {
 		return fmt.Errorf("no database at %s; use the --data-dir and --database-url of the server", where)
 	}
 	if inside, err := within(c.Dir, c.DataDir); err != nil || inside {
-		return errors.Join(err, errors.New("the folder must be outside of the data directory: a backup on the same disk is lost with it"))
+		return errors.Join(err, errors.New("the backup folder must be outside the data directory"))
 	}
 	key := filepath.Join(c.DataDir, "master.key")
 	if _, err := os.Stat(key); c.WithKey && err != nil {
-		return fmt.Errorf("--with-key: there is no %s; the server has its key from %s", key, secret.EnvMaster)
+		return fmt.Errorf("--with-key: there is no %s; the server gets its key from %s", key, secret.EnvMaster)
 	}
 	r, err := backup.Create(c.Dir)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Create) Run(ctx context.Context, o *cli.Output, d *Deps) error {
 		fmt.Fprintf(o.Stdout, "The master key is not included. Keep a copy of %s in another place.\n", secret.EnvMaster)
 	}
 	if err := backup.Record(c.DataDir); err != nil {
-		return fmt.Errorf("backup %s is complete, but its time could not be recorded for the health page: %w", m.Name, err)
+		return fmt.Errorf("backup %s is complete, but its time was not recorded for the health page: %w", m.Name, err)
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ type Restore struct {
 
 // Help implements kong.HelpProvider.
 func (Restore) Help() string {
-	return "The data directory must be empty or missing, and so must be the database. A SQLite database is restored to SQLite, and PostgreSQL to PostgreSQL. After a restore was interrupted, run the command again."
+	return "The data directory and the database must be empty or missing. SQLite is restored to SQLite, and PostgreSQL to PostgreSQL. If a restore is interrupted, run the command again."
 }
 
 // Run restores a backup.
@@ -204,7 +204,7 @@ func (c *Restore) Run(ctx context.Context, o *cli.Output, d *Deps) error {
 		return err
 	}
 	if datadir.InUse(c.DataDir) {
-		return fmt.Errorf("a server is running on %s; choose a new --data-dir", c.DataDir)
+		return fmt.Errorf("a server is using %s; choose a new --data-dir", c.DataDir)
 	}
 	p := watch(r, o.Stderr, "restore")
 	defer p.stop()
@@ -219,7 +219,7 @@ func (c *Restore) Run(ctx context.Context, o *cli.Output, d *Deps) error {
 	return d.Verify(ctx, c.DataFlags, o.Stdout)
 }
 
-// watcher prints the progress of a long command now and then.
+// watcher prints the progress of a long command every few seconds.
 type watcher struct {
 	bytes atomic.Int64
 	doing atomic.Pointer[string]
@@ -252,7 +252,7 @@ func watch(r *backup.Repository, out io.Writer, name string) *watcher {
 
 func (w *watcher) step(text string) { w.doing.Store(&text) }
 
-// stop may be called twice.
+// stop ends the output and may be called twice.
 func (w *watcher) stop() {
 	select {
 	case <-w.end:
@@ -262,7 +262,7 @@ func (w *watcher) stop() {
 	<-w.ended
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n >= 1<<30:

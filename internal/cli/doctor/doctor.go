@@ -23,10 +23,10 @@ import (
 	"deckhand/internal/session"
 )
 
-// Opener opens the data of a server. Existing refuses to create any.
+// Opener opens the database of a server. Existing does not create one.
 type Opener struct {
 	Open, Existing func(context.Context, config.DataFlags) (checks.Everything, error)
-	// Ping connects to a database server and changes nothing there.
+	// Ping connects to a database server without changing anything.
 	Ping func(context.Context, config.Database) error
 }
 
@@ -38,7 +38,7 @@ type Command struct {
 	Model        bool   `name:"model" help:"Also test a user's stored model. Makes a few short model calls, which are billed."`
 	User         string `name:"user" default:"admin" placeholder:"NAME" help:"User whose model to test (default: ${default})."`
 	Backups      string `name:"backups" placeholder:"DIR" help:"Also read all backups in this folder and check their hashes."`
-	Repair       bool   `name:"repair" help:"Repair damaged conversations: truncate them after the last valid event and save the removed events to a file, or accept events that do not match their hash chain. Move workspaces of no conversation aside. Stop the server first."`
+	Repair       bool   `name:"repair" help:"Repair damaged conversations: truncate them after the last valid event and save the removed events to a file, or accept events that do not match their hash chain. Move workspaces without a conversation to boxes/.set-aside. Stop the server first."`
 	Conversation string `arg:"" optional:"" help:"Verify the log of the conversation with this ID instead."`
 }
 
@@ -87,7 +87,7 @@ func (c *Command) verify(ctx context.Context, out io.Writer, open *Opener) error
 	return checks.Verification{Store: db, ID: session.ID(c.Conversation), DataDir: c.DataDir, Repair: c.Repair, Out: out}.Run(ctx)
 }
 
-// chained gives a database the key of its hash chain, if the master key is there.
+// chained passes the key of the hash chain to a database, if the master key is available.
 func chained(ctx context.Context, db checks.Everything, dataDir string) error {
 	env := config.MasterKey()
 	if _, err := os.Stat(filepath.Join(dataDir, "master.key")); err != nil && env == "" {
@@ -116,7 +116,7 @@ func (o *Opener) VerifyAll(ctx context.Context, c config.DataFlags, out io.Write
 	r := &checks.Report{Out: out, MasterKey: config.MasterKey()}
 	r.Conversations(ctx, db, c.DataDir, false)
 	if err := r.Result(); err != nil {
-		return errors.New("the backup was restored as it is, but conversations in it are damaged; see above")
+		return errors.New("the backup was restored, but it contains damaged conversations; see above")
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type Export struct {
 
 // Help implements kong.HelpProvider.
 func (Export) Help() string {
-	return `Writes the events, the workspace and the title to one file, which deckhand import FILE reads on any server. Secrets in events are masked; check the files of the workspace for secrets before you share the file.
+	return `Writes the events, the workspace and the title to one file, which deckhand import FILE imports on any server. Secrets in events are masked; check the files of the workspace for secrets before you share the file.
 
 Example:
   deckhand export 3f9c2a11 -o task.deckhand.tar.gz
@@ -48,7 +48,7 @@ func (c *Export) Run(ctx context.Context, o *cli.Output) error {
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s exists: remove it, or choose another name with -o", name)
+		return fmt.Errorf("%s already exists; remove it, or choose another name with -o", name)
 	}
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func ended(ctx context.Context, err error) error {
 // importFile imports a conversation from a file through the running server.
 func (c *Command) importFile(ctx context.Context, o *cli.Output) error {
 	if c.LegacyUser != "" || c.Timezone != "" || c.Overwrite || c.DryRun {
-		return cli.Usagef("--legacy-user, --timezone, --overwrite and --dry-run are only for --from")
+		return cli.Usagef("--legacy-user, --timezone, --overwrite and --dry-run need --from")
 	}
 	remote := cli.RemoteFlags{DataDir: c.DataDir, ServerFlags: c.ServerFlags}
 	server, err := remote.Client()
@@ -94,7 +94,7 @@ func (c *Command) importFile(ctx context.Context, o *cli.Output) error {
 		fmt.Fprintf(o.Stderr, "%d events could not be read and were skipped\n", made.SkippedEvents)
 	}
 	for _, name := range made.SkippedLinks {
-		fmt.Fprintf(o.Stderr, "the link %q could not be created\n", name)
+		fmt.Fprintf(o.Stderr, "the symbolic link %q could not be created\n", name)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type Opener struct {
 
 // Command is deckhand migrate.
 type Command struct {
-	From          string `name:"from" env:"DECKHAND_MIGRATE_FROM" placeholder:"URL" help:"Database to copy from: sqlite:PATH or postgres://USER@HOST/DATABASE. It is not changed."`
+	From          string `name:"from" env:"DECKHAND_MIGRATE_FROM" placeholder:"URL" help:"Database to copy from: sqlite:PATH or postgres://USER@HOST/DATABASE. Not changed."`
 	FromFile      string `name:"from-file" env:"DECKHAND_MIGRATE_FROM_FILE" placeholder:"FILE" help:"File with the URL of the database to copy from, for a URL with a password."`
 	To            string `name:"to" env:"DECKHAND_MIGRATE_TO" placeholder:"URL" help:"Database to copy to: postgres://USER@HOST/DATABASE or sqlite:PATH. It must be empty or the target of the same migration."`
 	ToFile        string `name:"to-file" env:"DECKHAND_MIGRATE_TO_FILE" placeholder:"FILE" help:"File with the URL of the database to copy to, for a URL with a password."`
@@ -32,7 +32,7 @@ type Command struct {
 
 // Help implements kong.HelpProvider.
 func (Command) Help() string {
-	return "Copies everything that the database holds, and compares both databases by hash. Stop the server first. An interrupted migration continues when the command is run again; until it is finished, no server can use the target. Workspaces and the master key stay in the data directory.\n\nExit codes: 0 migrated and verified, 1 not migrated (the output says what to do), 2 usage error, 130 interrupted."
+	return "Copies all data and compares both databases by hash. Stop the server first. If the command is interrupted, run it again to continue; no server can use the target until it is finished. Workspaces and the master key stay in the data directory.\n\nExit codes: 0 migrated and verified, 1 not migrated (the output says what to do), 2 usage error, 130 interrupted."
 }
 
 // Run moves the installation.
@@ -49,7 +49,7 @@ func (c *Command) Run(ctx context.Context, o *cli.Output, opener *Opener) error 
 		return cli.Usagef("--from and --to are the same database")
 	}
 	if from.Missing() {
-		return fmt.Errorf("--from: there is no file %s", from)
+		return fmt.Errorf("--from: file not found: %s", from)
 	}
 	unlock, err := lock(from, to)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Command) Run(ctx context.Context, o *cli.Output, opener *Opener) error 
 	}
 	fmt.Fprintf(o.Stdout, "%s %d conversations to %s. Both databases are equal.\n", done, report.Conversations, to)
 	fmt.Fprintf(o.Stdout, "Start the server with the same data directory and the new database: %s\n", start(to))
-	fmt.Fprintf(o.Stdout, "Then delete the old database %s, or keep it as a backup: a server that is started on it would not know of later changes.\n", from)
+	fmt.Fprintf(o.Stdout, "Do not start a server on the old database %s again: it lacks all later changes.\n", from)
 	return nil
 }
 
@@ -95,12 +95,12 @@ func database(flag, address, file string) (config.Database, error) {
 		return d, cli.CodeError{Code: cli.ExitUsage, Err: err}
 	}
 	if info, err := os.Stat(d.Path); d.Path != "" && err == nil && !info.Mode().IsRegular() {
-		return d, cli.Usagef("%s: %s is not a file; the database in a data directory is DIR/deckhand.db", flag, d.Path)
+		return d, cli.Usagef("%s: %s is not a file; for a data directory, use DIR/deckhand.db", flag, d.Path)
 	}
 	return d, nil
 }
 
-// same reports whether both are one database.
+// same reports whether both are the same database.
 func same(a, b config.Database) bool {
 	if a.Address != "" || b.Address != "" {
 		return a.Address == b.Address
@@ -110,8 +110,7 @@ func same(a, b config.Database) bool {
 	return err == nil && err2 == nil && os.SameFile(one, two)
 }
 
-// lock keeps servers away from the data directories in which the files are, if they are data directories. The lock of
-// PostgreSQL is in the database.
+// lock locks the data directories of SQLite files, so that no server starts there. PostgreSQL has its lock in the database.
 func lock(databases ...config.Database) (unlock func(), err error) {
 	locked := map[string]func(){}
 	unlock = func() {
@@ -133,13 +132,13 @@ func lock(databases ...config.Database) (unlock func(), err error) {
 		if locked[dir], err = datadir.Lock(dir); err != nil {
 			delete(locked, dir)
 			unlock()
-			return nil, fmt.Errorf("another deckhand process uses %s; stop it first", dir)
+			return nil, fmt.Errorf("another deckhand process is using %s; stop it first", dir)
 		}
 	}
 	return unlock, nil
 }
 
-// start is the command for a server on the new database.
+// start returns the command that starts a server on the new database.
 func start(to config.Database) string {
 	switch {
 	case to.Address != "":
@@ -150,7 +149,7 @@ func start(to config.Database) string {
 	return "deckhand serve --database-url sqlite:" + to.Path
 }
 
-// printer prints progress, at most once in a while.
+// printer prints progress, at most once per table and progressEvery.
 type printer struct {
 	out   io.Writer
 	last  move.Progress
@@ -163,7 +162,7 @@ const progressEvery = 2 * time.Second
 
 func (p *printer) print(now move.Progress) {
 	if !p.begun && now.Resumed {
-		fmt.Fprintln(p.out, "Continuing the migration that was begun before.")
+		fmt.Fprintln(p.out, "Continuing the interrupted migration.")
 	}
 	p.begun = true
 	if now.Phase == p.last.Phase && now.Table == p.last.Table && time.Since(p.at) < progressEvery {
@@ -177,7 +176,7 @@ func (p *printer) print(now move.Progress) {
 	fmt.Fprintf(p.out, "%s %s: %d rows\n", now.Phase, now.Table, now.Rows)
 }
 
-// printDigests prints what was compared.
+// printDigests prints the digests of all tables.
 func printDigests(w io.Writer, r move.Report) {
 	if len(r.Tables) == 0 {
 		return

@@ -36,9 +36,9 @@ const (
 	cleanupTime = time.Minute
 )
 
-// Import makes a conversation of a file, which belongs to the user. Events are stored first, under a title that says that the import
-// is not finished, then the workspace is filled in its sandbox. If something fails, the conversation is deleted. A file that cannot
-// be imported is an *api.ValidationError.
+// Import creates a conversation of the user from a file. It stores the events first, with a title that says that the import is not
+// finished, then writes the workspace in its sandbox. If this fails, it deletes the conversation. The error for an invalid file is
+// an *api.ValidationError.
 func (s *Service) Import(ctx context.Context, user string, from io.Reader) (api.ImportedConversation, error) {
 	out, err := s.run(ctx, user, from)
 	var refused *BadFile
@@ -182,7 +182,7 @@ func (f *filler) add(ctx context.Context, e file) error {
 		return nil
 	}
 	if f.room -= e.header.Size; f.room < 0 {
-		return bad("its files do not fit into a workspace of this server")
+		return bad("its files exceed the disk limit of a workspace on this server")
 	}
 	source := &failing{from: e.content}
 	_, err := f.box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.InWorkspace(e.path), New: true, Mode: fs.FileMode(e.header.Mode)&0o777 | 0o600}, source)
@@ -192,14 +192,14 @@ func (f *filler) add(ctx context.Context, e file) error {
 	return err
 }
 
-// makeLinks makes all links with one command in the sandbox.
+// makeLinks creates all symbolic links with one command in the sandbox.
 func (f *filler) makeLinks(ctx context.Context, out *api.ImportedConversation) error {
 	if len(f.named) == 0 {
 		return nil
 	}
 	result, err := f.box.Run(ctx, sandbox.Process{Args: []string{"xargs", "-0", "-n", "2", "ln", "-s", "--"}, Own: true, Offline: true}, &f.links)
 	if err != nil {
-		return fmt.Errorf("make the links of the workspace: %w", err)
+		return fmt.Errorf("create the symbolic links of the workspace: %w", err)
 	}
 	if result.Exit != 0 {
 		out.SkippedLinks = f.named
@@ -207,7 +207,7 @@ func (f *filler) makeLinks(ctx context.Context, out *api.ImportedConversation) e
 	return nil
 }
 
-// failing remembers why a reader failed.
+// failing records the error of a reader.
 type failing struct {
 	from io.Reader
 	err  error

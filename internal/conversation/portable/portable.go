@@ -1,8 +1,8 @@
-// Package portable writes a conversation to one file and reads it on another installation: its events, its workspace and what is
-// known about it, without secrets.
+// Package portable exports a conversation to a file and imports it on another installation: its events, its workspace and
+// its title, without stored secrets.
 //
-// The file is a gzipped tar archive: deckhand.json, then trajectory/*.jsonl, then workspace/…, then SHA256 with a digest over the
-// entries before it. A file may come from a stranger. Nothing in it is believed: see read.
+// The file is a gzipped tar archive: deckhand.json, then trajectory/*.jsonl, then workspace/…, then SHA256 with a digest of the
+// entries before it. Files are untrusted input: reader checks every entry, and Import stores events as imported ones.
 package portable
 
 import (
@@ -39,7 +39,7 @@ const (
 	pieceOfEvents = 1 << 20 // bytes of events in one entry
 )
 
-// manifest is what is known about the conversation. Only the title and the time are used by an import; the rest is for readers.
+// manifest describes the conversation. An import uses only the title and the creation time.
 type manifest struct {
 	Format     string    `json:"format"`
 	Version    int       `json:"version"`
@@ -50,17 +50,17 @@ type manifest struct {
 	Repository string    `json:"repository,omitempty"`
 	Branch     string    `json:"branch,omitempty"`
 	Model      string    `json:"model,omitempty"`
-	Events     int64     `json:"events"` // the number of the last one
+	Events     int64     `json:"events"` // number of the last event
 }
 
-// Workspaces is what is needed of the workspace keeper.
+// Workspaces is the part of the workspace keeper that this package uses.
 type Workspaces interface {
 	View(ctx context.Context, id session.ID) (*workspace.View, error)
 	Use(ctx context.Context, id session.ID) (box *sandbox.Sandbox, release func(), err error)
 	Room(ctx context.Context, id session.ID) (int64, error)
 }
 
-// Reader is query.Reader, which knows what clients see of events.
+// Reader is implemented by query.Reader, which knows which events and values clients see.
 type Reader interface {
 	HiddenCalls(ctx context.Context, row session.Row) (map[int64]bool, error)
 	Masked(ctx context.Context, owner string, event []byte) ([]byte, error)
@@ -70,7 +70,7 @@ type Reader interface {
 type Service struct {
 	Conversations *conversation.Service
 	Queries       Reader
-	// Workspaces is nil if there are none.
+	// Workspaces is nil if the server has no sandboxes.
 	Workspaces Workspaces
 
 	mu      sync.Mutex
@@ -80,8 +80,8 @@ type Service struct {
 	converting sync.Mutex
 }
 
-// Export writes a conversation to w: its events up to the newest one, and its workspace as it is now. Secrets are masked in events as
-// they are for clients. Errors before the first byte are for the caller.
+// Export writes a conversation to w, with its current workspace. Secrets in events are masked as they are for clients. If it
+// fails after the first byte, the file is incomplete and Import refuses it.
 func (s *Service) Export(ctx context.Context, row session.Row, w io.Writer) error {
 	hidden, err := s.Queries.HiddenCalls(ctx, row)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Service) exportEvents(ctx context.Context, row session.Row, hidden map[
 	return flush()
 }
 
-// exportFiles copies the archive of a workspace.
+// exportFiles adds the files of a workspace.
 func exportFiles(ctx context.Context, view *workspace.View, a *writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -188,7 +188,7 @@ func exportFiles(ctx context.Context, view *workspace.View, a *writer) error {
 	}
 }
 
-// writer writes an archive and its digest.
+// writer writes an archive and computes its digest.
 type writer struct {
 	tar *tar.Writer
 	sum hash.Hash
@@ -210,7 +210,7 @@ func (a *writer) add(h *tar.Header, content io.Reader) error {
 	return err
 }
 
-// describe adds what counts of an entry to a digest. Its content follows.
+// describe adds the header of an entry to a digest. The content is added by the caller.
 func describe(sum hash.Hash, h *tar.Header) {
 	fmt.Fprintf(sum, "%q %c %o %q %d\n", h.Name, h.Typeflag, h.Mode&0o777, h.Linkname, h.Size)
 }

@@ -37,17 +37,17 @@ const (
 	maxEventDepth  = 100
 )
 
-// BadFile is the error of a file that cannot be imported. Its text is for the sender.
+// BadFile is the error of a file that cannot be imported. Its text is for users.
 type BadFile struct{ Reason string }
 
 func (e *BadFile) Error() string { return "the file cannot be imported: " + e.Reason }
 
 func bad(format string, args ...any) error { return &BadFile{fmt.Sprintf(format, args...)} }
 
-// errDamaged is the error of a file that was cut off or changed.
-var errDamaged = bad("it is damaged or incomplete; export the conversation again")
+// errDamaged is the error of a truncated or changed file.
+var errDamaged = bad("it is damaged or incomplete. Export the conversation again")
 
-// reader reads a file from its begin to its end.
+// reader reads a file once, from beginning to end.
 type reader struct {
 	raw     io.Reader // what tar reads
 	tar     *tar.Reader
@@ -66,12 +66,12 @@ func newReader(r io.Reader) (*reader, error) {
 		return nil, notAFile(err)
 	}
 	zip.Multistream(false)
-	// Headers count, too: there may be many of them.
+	// Headers also count towards the limit.
 	limited := &io.LimitedReader{R: zip, N: maxContent + 2048*maxEntries}
 	return &reader{raw: limited, tar: tar.NewReader(limited), sum: sha256.New(), room: maxPaths, seen: map[string]byte{}}, nil
 }
 
-// notAFile keeps errors of the connection apart from those of the content.
+// notAFile returns errDamaged for errors in the content, and other errors, such as those of the connection, unchanged.
 func notAFile(err error) error {
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return errDamaged
@@ -83,7 +83,7 @@ func notAFile(err error) error {
 	return err
 }
 
-// header returns the next entry, checked. At the end of the archive it is errDamaged: the digest is missing.
+// header returns the next entry after checking it. At the end of the archive it returns errDamaged: the digest is missing.
 func (r *reader) header() (*tar.Header, error) {
 	if h := r.next; h != nil {
 		r.next = nil
@@ -97,7 +97,7 @@ func (r *reader) header() (*tar.Header, error) {
 		return nil, bad("it has more than %d entries", maxEntries)
 	}
 	if r.content += h.Size; h.Size < 0 || r.content > maxContent {
-		return nil, bad("its content is larger than %d bytes", int64(maxContent))
+		return nil, bad("its content is larger than %d GiB", maxContent>>30)
 	}
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeDir, tar.TypeSymlink:
@@ -139,7 +139,7 @@ func (r *reader) conversation() (takeover.Trajectory, error) {
 		return t, err
 	}
 	if h.Name != manifestName {
-		return t, bad("it is not an exported conversation of Deckhand")
+		return t, bad("it is not a conversation exported by Deckhand")
 	}
 	b, err := r.bytes(h, maxManifest)
 	if err != nil {
@@ -150,7 +150,7 @@ func (r *reader) conversation() (takeover.Trajectory, error) {
 		return t, bad("%s is not valid", manifestName)
 	}
 	if m.Version != version {
-		return t, bad("it has version %d of the format, and this server reads version %d; use a newer version of deckhand", m.Version, version)
+		return t, bad("it has format version %d, but this server supports version %d. Install a newer version of Deckhand", m.Version, version)
 	}
 	t.Title, t.Began = m.Title, m.CreatedAt
 	left := int64(maxEventsBytes)
@@ -163,7 +163,7 @@ func (r *reader) conversation() (takeover.Trajectory, error) {
 			return t, nil
 		}
 		if h.Size > left {
-			return t, bad("its events are larger than %d bytes", maxEventsBytes)
+			return t, bad("its events are larger than %d MiB", maxEventsBytes>>20)
 		}
 		if b, err = r.bytes(h, left); err != nil {
 			return t, err
@@ -188,7 +188,7 @@ type file struct {
 	content io.Reader
 }
 
-// files calls each for the entries of the workspace, and verifies the digest. A path comes once, and none leads through a file or a link.
+// files calls each for the entries of the workspace, and verifies the digest. It refuses repeated paths, and paths through a file or a link.
 func (r *reader) files(each func(file) error) error {
 	for {
 		h, err := r.header()
@@ -200,10 +200,10 @@ func (r *reader) files(each func(file) error) error {
 		}
 		name, ok := strings.CutPrefix(strings.TrimSuffix(h.Name, "/"), filesFolder)
 		if !ok {
-			return bad("the entry %q is not expected here", clipped(h.Name))
+			return bad("the entry %q is unexpected", clipped(h.Name))
 		}
 		if _, twice := r.seen[name]; twice {
-			return bad("the entry %q is there twice", clipped(h.Name))
+			return bad("it contains the entry %q twice", clipped(h.Name))
 		}
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if kind, known := r.seen[dir]; known && kind != tar.TypeDir {
@@ -217,13 +217,13 @@ func (r *reader) files(each func(file) error) error {
 		}
 		r.seen[name] = h.Typeflag
 		if h.Typeflag == tar.TypeSymlink && h.Linkname == "" {
-			return bad("the link %q leads nowhere", clipped(h.Name))
+			return bad("the link %q has no target", clipped(h.Name))
 		}
 		content := io.TeeReader(r.tar, r.sum)
 		if err := each(file{name, h, content}); err != nil {
 			return err
 		}
-		if _, err := io.Copy(io.Discard, content); err != nil { // what was left
+		if _, err := io.Copy(io.Discard, content); err != nil { // the unread rest
 			return notAFile(err)
 		}
 	}

@@ -92,23 +92,23 @@ func TestForgedFiles(t *testing.T) {
 	}{
 		"not an archive":       {[]byte("hello"), "damaged"},
 		"empty":                {nil, "damaged"},
-		"something else":       {forged(t, entry{name: "README", content: "x"}), "not an exported conversation"},
+		"something else":       {forged(t, entry{name: "README", content: "x"}), "not a conversation exported"},
 		"another format":       {forged(t, entry{name: manifestName, content: `{"format":"other"}`}), "not valid"},
 		"a newer version":      {forged(t, entry{name: manifestName, content: strings.Replace(about, `"version":1`, `"version":2`, 1)}), "version 2"},
 		"a path that leads up": {forged(t, with(entry{name: "workspace/../../x", content: "x"})...), "invalid path"},
 		"an absolute path":     {forged(t, with(entry{name: "/etc/cron.d/x", content: "x"})...), "invalid path"},
-		"outside":              {forged(t, with(entry{name: "boxes/other/x", content: "x"})...), "not expected"},
+		"outside":              {forged(t, with(entry{name: "boxes/other/x", content: "x"})...), "is unexpected"},
 		"a hard link":          {forged(t, with(entry{name: "workspace/x", kind: tar.TypeLink, link: "/etc/passwd"})...), "is not a file"},
 		"a device":             {forged(t, with(entry{name: "workspace/x", kind: tar.TypeBlock})...), "is not a file"},
 		"a pipe":               {forged(t, with(entry{name: "workspace/x", kind: tar.TypeFifo})...), "is not a file"},
 		"through a link":       {forged(t, with(entry{name: "workspace/x", kind: tar.TypeSymlink, link: "/"}, entry{name: "workspace/x/etc/y", content: "x"})...), "below a file or a link"},
-		"a link over a folder": {forged(t, with(entry{name: "workspace/x/y", content: "x"}, entry{name: "workspace/x", kind: tar.TypeSymlink, link: "/"})...), "there twice"},
-		"twice":                {forged(t, with(entry{name: "workspace/x", content: "x"}, entry{name: "workspace/x", content: "y"})...), "there twice"},
+		"a link over a folder": {forged(t, with(entry{name: "workspace/x/y", content: "x"}, entry{name: "workspace/x", kind: tar.TypeSymlink, link: "/"})...), "twice"},
+		"twice":                {forged(t, with(entry{name: "workspace/x", content: "x"}, entry{name: "workspace/x", content: "y"})...), "twice"},
 		"too much":             {forged(t, with(entry{name: "workspace/x", size: maxContent})...), "larger than"},
 		"too many events":      {forged(t, head[0], entry{name: "trajectory/000001.jsonl", size: maxEventsBytes + 1}), "events are larger"},
 		"too many values":      {forged(t, head[0], entry{name: "trajectory/000001.jsonl", content: "[" + strings.Repeat("1,", maxEventValues) + "1]"}), "too many values"},
 		"too deep":             {forged(t, head[0], entry{name: "trajectory/000001.jsonl", content: strings.Repeat("[", 200)}), "too deeply"},
-		"events at the end":    {forged(t, with(entry{name: "workspace/x"}, head[1])...), "not expected"},
+		"events at the end":    {forged(t, with(entry{name: "workspace/x"}, head[1])...), "is unexpected"},
 	} {
 		_, _, err := read(test.file)
 		var refused *BadFile

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	aboutExport = "Returns one file (a gzipped tar archive) with the events, the workspace as it is now, and the title. Secrets in events are masked; files of the workspace are included as they are. " +
-		"Does not start the sandbox. The file is created while it is sent: on an error the connection is closed before the end, and an import refuses the file."
-	aboutImport = "The body is a file that GET /api/conversations/{conversation_id}/export has returned, here or on another server, up to 1 GiB. The new conversation belongs to you and is stopped; send a message to continue it. " +
-		"Events are stored as imported events: approvals, trust, budgets, costs and the repository of the original are not taken over. Starts a sandbox if there are files. If the import fails, nothing is kept."
+	aboutExport = "Returns a gzipped tar archive with the events, the current workspace and the title. Secrets in events are masked; files of the workspace are included unchanged. " +
+		"Does not start the sandbox. The file is created while it is sent: if that fails, the connection is closed, and the incomplete file cannot be imported."
+	aboutImport = "The body is a file from GET /api/conversations/{conversation_id}/export of this or another server, up to 1 GiB. The new conversation belongs to you and is stopped; send a message to continue it. " +
+		"Events are stored as imported events: approvals, trust, budgets, costs and the repository of the original are not imported. Starts a sandbox if the file contains a workspace. If the import fails, the conversation is deleted."
 	portableType = "application/gzip"
 	// maxImport is the maximum size of a file.
 	maxImport = 1 << 30
 )
 
-// Portable are the use cases for conversations as files.
+// Portable exports and imports conversations.
 type Portable interface {
-	// Export writes a conversation. Before the first byte, it may fail like other reads of a workspace.
+	// Export writes a conversation. Before the first byte, it can fail like other reads of a workspace.
 	Export(ctx context.Context, row session.Row, w io.Writer) error
-	// Import makes a conversation of the user. A file that cannot be imported is an *api.ValidationError.
+	// Import creates a conversation of the user. The error for an invalid file is an *api.ValidationError.
 	Import(ctx context.Context, user string, from io.Reader) (api.ImportedConversation, error)
 }
 
@@ -39,7 +39,7 @@ func (d *Handlers) portableRoutes() []rest.Route {
 	}
 }
 
-// exportConversation sends the file while it is made.
+// exportConversation sends the file while it is created.
 func (d *Handlers) exportConversation(w http.ResponseWriter, r *http.Request, c *rest.Call, p rest.InConversation) error {
 	ctx, release := d.Life.Hold(r.Context(), c.Who)
 	defer release()
@@ -55,7 +55,7 @@ func (d *Handlers) exportConversation(w http.ResponseWriter, r *http.Request, c 
 	return rest.WhyEnded(ctx, out.All(func() error { return d.Portable.Export(ctx, row, out) }))
 }
 
-// importConversation reads the file while it comes.
+// importConversation reads the file while it is received.
 func (d *Handlers) importConversation(w http.ResponseWriter, r *http.Request, c *rest.Call, _ rest.None) error {
 	if r.ContentLength > maxImport {
 		return rest.TooLarge(maxImport)

@@ -55,7 +55,7 @@ func Database(ctx context.Context, d config.Database, o store.Options) (store.Ba
 func usable(ctx context.Context, d config.Database, db store.Backend) (store.Backend, error) {
 	moving, err := db.Meta(ctx, store.MetaMove)
 	if err == nil && moving != nil {
-		err = fmt.Errorf("the database %s is the target of a migration that is not finished: run the same deckhand migrate command again to finish it, or use another database", d)
+		err = fmt.Errorf("the database %s is the target of an unfinished migration; run the same deckhand migrate command again to finish it, or use another database", d)
 	}
 	if err != nil {
 		_ = db.Close()

@@ -47,7 +47,7 @@ func Copy(ctx context.Context, address string, w io.Writer) (v int64, err error)
 				return err
 			}
 			if v == 0 {
-				return errors.New("the database has no data of deckhand")
+				return errors.New("the database contains no Deckhand data")
 			}
 			return dump(c, w)
 		})
@@ -66,7 +66,7 @@ func Empty(ctx context.Context, address string) error {
 	})
 }
 
-// Load fills an empty database with a dump, in one transaction, and compares what it stored with the dump.
+// Load fills an empty database from a dump in one transaction, and compares the result with the dump.
 func Load(ctx context.Context, address string, v int64, r io.Reader) error {
 	if v > schema {
 		return fmt.Errorf("%w (its version is %d, this program knows up to %d)", pg.ErrNewer, v, schema)
@@ -144,7 +144,7 @@ func tables(c *pg.Conn) ([]part, error) {
 			return true
 		})
 		if len(all) == n {
-			err = errors.New("tables refer to each other in a circle")
+			err = errors.New("the tables have circular references")
 		}
 	}
 	return sorted, err
@@ -226,7 +226,7 @@ func load(c *pg.Conn, r *bufio.Reader) error {
 	for {
 		size, err := binary.ReadUvarint(r)
 		if err != nil || size > maxHeader {
-			return errors.Join(err, errors.New("the dump is cut off"))
+			return errors.Join(err, errors.New("the dump is truncated"))
 		}
 		head := make([]byte, size)
 		if _, err := io.ReadFull(r, head); err != nil {
@@ -251,7 +251,7 @@ func load(c *pg.Conn, r *bufio.Reader) error {
 			return fmt.Errorf("table %s: %w", p.Table, err)
 		}
 		if !rows.done {
-			return errors.New("the dump is cut off")
+			return errors.New("the dump is truncated")
 		}
 	}
 }
@@ -267,7 +267,7 @@ func (f *rows) Read(p []byte) (int, error) {
 	if f.left == 0 && !f.done {
 		size, err := binary.ReadUvarint(f.in)
 		if err != nil {
-			return 0, errors.Join(errors.New("the dump is cut off"), err)
+			return 0, errors.Join(errors.New("the dump is truncated"), err)
 		}
 		f.left, f.done = size, size == 0
 	}
@@ -289,7 +289,7 @@ func setSequences(c *pg.Conn, p part, r *bufio.Reader) error {
 		}
 	}
 	if _, err := r.ReadByte(); err != io.EOF { // also checks the hash of the stream
-		return errors.Join(err, errors.New("the dump goes on after its end"))
+		return errors.Join(err, errors.New("the dump has data after its end"))
 	}
 	return nil
 }
