@@ -66,7 +66,7 @@ func Read(path string) (File, error) {
 	return c, nil
 }
 
-// parse reads the settings. Its errors do not quote the file, which may contain passwords.
+// parse parses the settings. Its errors do not quote the file, which may contain passwords.
 func (c *File) parse(text []byte) error {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	if err := d.Decode(&c.flags); err != nil && !errors.Is(err, io.EOF) {
@@ -100,7 +100,7 @@ func (c *File) parse(text []byte) error {
 	return nil
 }
 
-// yamlError says what is wrong with a YAML file and where, without the text of the file.
+// yamlError returns an error with the position of a YAML error, without the text of the file.
 func yamlError(err error) error {
 	var e yaml.Error
 	if !errors.As(err, &e) || e.GetToken() == nil || e.GetToken().Position == nil {
@@ -186,7 +186,7 @@ func readModel(section string, raw any) (catalogue.Override, error) {
 // Resolver takes flags from the config file, after the command line and the environment.
 type Resolver struct {
 	Args []string
-	// Service is the service of the package on this machine; the zero value is Packaged.
+	// Service is the service of the package; the zero value means Packaged.
 	Service Service
 	// Unused are the DECKHAND_* variables that no flag of any command has, such as misspelled ones.
 	Unused []string

@@ -64,8 +64,8 @@ func (f *SettingsFlags) UseEnvironment(stored Stored) error {
 	return nil
 }
 
-// Origin describes the model of a run and where the choice comes from. If the key of a provider is in the environment but is not used because the
-// stored settings choose a model, it says how to use it. UseEnvironment was called before.
+// Origin describes the model of a run and the source of the choice. If stored settings take precedence over a provider's key in the environment, it
+// tells how to use that key. Call UseEnvironment first.
 func (f *SettingsFlags) Origin(model string) string {
 	switch {
 	case f.Last:
@@ -125,7 +125,7 @@ func (f *SettingsFlags) KeySource() string {
 	return f.variable
 }
 
-// MasterKey returns the master key that is set in the environment, or in the systemd credential master-key; "" if none is.
+// MasterKey returns the master key from the environment or from the systemd credential master-key; "" if neither is set.
 func MasterKey() string {
 	if key := os.Getenv("DECKHAND_MASTER_KEY"); key != "" {
 		return key
@@ -139,7 +139,7 @@ func MasterKey() string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return ""
-	case err != nil || key == "": // not a key, so that no other one is made
+	case err != nil || key == "": // invalid on purpose, so that no new key is created
 		return "the credential master-key cannot be read"
 	}
 	return key

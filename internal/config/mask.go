@@ -9,13 +9,13 @@ import (
 // masked replaces secrets.
 const masked = "xxxxx"
 
-// redacted returns a value without its secrets: the password of a URL or of a connection string, and the values of options such
-// as token=. It does not rely on the value being valid: in doubt, everything before the last @ is masked.
+// redacted returns a value with its secrets masked: the password of a URL or connection string, and the values of options such as
+// token=. The value may be invalid: if it is ambiguous, everything before the last @ is masked.
 func redacted(value string) string {
 	return maskOptions(maskUser(value))
 }
 
-// maskUser masks the password in USER:PASSWORD@HOST, or everything up to the last @ if it is not clear which part that is.
+// maskUser masks the password in USER:PASSWORD@HOST, or everything up to the last @ if the value is ambiguous.
 func maskUser(value string) string {
 	last := strings.LastIndexByte(value, '@')
 	if last < 0 {
@@ -70,7 +70,7 @@ var (
 	secretOption = regexp.MustCompile(`(?i)passw|pwd|secret|token|credential|signature|authoriz|api.?key|^(?:pass|key|sig|auth|access.?key)$`)
 )
 
-// maskOptions masks the values of options whose names say that they are secret.
+// maskOptions masks the values of options with secret names.
 func maskOptions(value string) string {
 	return option.ReplaceAllStringFunc(value, func(found string) string {
 		part := option.FindStringSubmatch(found)

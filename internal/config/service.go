@@ -20,11 +20,11 @@ type Service struct{ Config, Data, Environment, Credentials string }
 // Packaged is the service of the packages for Linux.
 var Packaged = Service{Config: "/etc/deckhand/deckhand.yaml", Data: "/var/lib/deckhand", Environment: "/etc/default/deckhand", Credentials: "/run/credentials/deckhand.service"}
 
-// manages lists the commands that work on a server of this machine.
+// manages lists the commands that use the service's data by default.
 var manages = []string{"key", "user", "config", "log-level", "health", "doctor"}
 
-// of reports whether a command without --data-dir is for the service: the service is installed, this user can use its data, and
-// has no data directory of their own. config is that of the command line and the environment; another one than the service's is for another server.
+// of reports whether a command is for the service: it names no other data directory or config file, the service is installed, and the
+// user can access its data and has no data directory in the default location. config is the config file of the command line or environment.
 func (s Service) of(args []string, config string) bool {
 	names := func(arg string) bool { return arg == "--data-dir" || strings.HasPrefix(arg, "--data-dir=") }
 	if os.Getenv("DECKHAND_DATA_DIR") != "" || slices.ContainsFunc(args, names) || config != "" && config != s.Config || !slices.Contains(manages, command(args)) {
@@ -92,12 +92,12 @@ func (s Service) become() error {
 		}
 	}
 	if err := errors.Join(syscall.Setgroups(groups), syscall.Setgid(int(owner.Gid)), syscall.Setuid(int(owner.Uid))); err != nil {
-		return fmt.Errorf("cannot continue as the user of the service, who owns %s: %w", s.Data, err)
+		return fmt.Errorf("cannot switch to the user of the service, the owner of %s: %w", s.Data, err)
 	}
 	return nil
 }
 
-// Hint says how to manage the service if dir is not its data directory; "" if there is no service.
+// Hint returns advice for managing the service if dir is not its data directory; "" if there is no service.
 func (s Service) Hint(dir string) string {
 	if _, err := os.Lstat(s.Data); err != nil || filepath.Clean(dir) == s.Data {
 		return ""
@@ -105,7 +105,7 @@ func (s Service) Hint(dir string) string {
 	return "; the deckhand service of this machine uses " + s.Data + ": run the command with sudo -u deckhand, --config " + s.Config + " and --data-dir " + s.Data
 }
 
-// command returns the first word of the command line that is not a flag.
+// command returns the first argument that is not a flag or the value of --config.
 func command(args []string) string {
 	for i := 0; i < len(args); i++ {
 		switch {

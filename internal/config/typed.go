@@ -54,10 +54,10 @@ func AsTyped(args []string) []string {
 	return out
 }
 
-// early are the flags of several commands that people also give before the command, as with other programs. true means that the flag has a value.
+// early are the flags that are also accepted before the command. true means that the flag has a value.
 var early = map[string]bool{"--server": true, "--data-dir": true, "--key-file": true, "--plain-http": false}
 
-// commandFirst moves such flags behind their command: deckhand --server URL list is deckhand list --server URL.
+// commandFirst moves early flags after the command: deckhand --server URL list becomes deckhand list --server URL.
 func commandFirst(args []string) []string {
 	at := 0
 	for at < len(args) && strings.HasPrefix(args[at], "-") {
