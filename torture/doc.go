@@ -1,6 +1,6 @@
 //go:build linux
 
-// Torture runs the real program with real sandboxes under load, breaks its processes, disk,
-// network and model by a seeded schedule, and checks from outside that every promise held.
-// docs/testing.md says how to use it, decision 65 how it is built.
+// Torture runs the program with real sandboxes under load, injects faults into its processes,
+// disk, network and model on a seeded schedule, and checks its guarantees from outside.
+// docs/testing.md describes its use, and decision 65 its design.
 package main

@@ -21,7 +21,7 @@ import (
 	"deckhand/torture/world/clock"
 )
 
-// options are what a run is asked for.
+// options are the options of a run.
 type options struct {
 	seed          uint64
 	kills         int
@@ -36,7 +36,7 @@ type options struct {
 	keep          bool
 }
 
-// The stage that becomes a server with a clock that can be set has to be on the main thread.
+// A server with a simulated clock must be started from the main thread.
 func init() { runtime.LockOSThread() }
 
 func main() {
@@ -55,18 +55,18 @@ func main() {
 // inner does the work in the namespaces of the run.
 func inner() (int, error) {
 	var o options
-	flag.Uint64Var(&o.seed, "seed", 0, "seed of the schedule and of the load (0: a random one, which is printed)")
-	flag.IntVar(&o.kills, "kills", 100, "how many processes to kill")
+	flag.Uint64Var(&o.seed, "seed", 0, "seed of the faults and the load (0: random)")
+	flag.IntVar(&o.kills, "kills", 100, "number of processes to kill")
 	flag.StringVar(&o.store, "store", world.SQLite, "sqlite or postgres")
-	flag.IntVar(&o.servers, "servers", 1, "servers on one database; several need -store postgres and NATS")
-	flag.StringVar(&o.nats, "nats", "", "the program nats-server (default: bin/nats-server, or one that is installed)")
+	flag.IntVar(&o.servers, "servers", 1, "number of servers; more than one needs -store postgres and NATS")
+	flag.StringVar(&o.nats, "nats", "", "nats-server program (default: bin/nats-server, or an installed one)")
 	only := flag.String("only", "", "inject only these faults, separated by commas: "+strings.Join(names(), ", "))
-	flag.StringVar(&o.program, "program", filepath.Join("bin", "deckhand"), "the program to test")
-	flag.StringVar(&o.results, "results", filepath.Join("bench", "results"), "folder for the report; empty writes none")
-	flag.IntVar(&o.people, "people", 12, "conversations at the same time")
-	flag.IntVar(&o.users, "users", 4, "users")
+	flag.StringVar(&o.program, "program", filepath.Join("bin", "deckhand"), "program to test")
+	flag.StringVar(&o.results, "results", filepath.Join("bench", "results"), "folder for the report; empty for no report")
+	flag.IntVar(&o.people, "people", 12, "number of conversations at the same time")
+	flag.IntVar(&o.users, "users", 4, "number of users")
 	flag.BoolVar(&o.long, "long", true, "let some faults last longer than a lease (10 s)")
-	flag.BoolVar(&o.keep, "keep", false, "keep the logs of the run, also if it succeeds")
+	flag.BoolVar(&o.keep, "keep", false, "keep the logs even if the run succeeds")
 	flag.Parse()
 	if *only != "" {
 		o.only = strings.Split(*only, ",")
@@ -79,7 +79,7 @@ func inner() (int, error) {
 		_, err = os.Stat(program)
 	}
 	if err != nil {
-		return 1, fmt.Errorf("the program is missing, run make build: %w", err)
+		return 1, fmt.Errorf("program not found; run make build: %w", err)
 	}
 	o.program = program
 	if o.servers > 1 {

@@ -1,4 +1,3 @@
-// Package check decides whether a history that was seen from outside breaks a promise of
-// the product. It knows nothing of processes and connections: a history is data, so tests
-// can forge one that breaks a rule.
+// Package check decides whether a history, as observed from outside, violates a guarantee
+// of the product. A history is plain data, so tests can forge one that breaks a rule.
 package check

@@ -1,5 +1,5 @@
 //go:build linux
 
-// Package people is the load of a torture run: users who talk to the server over HTTP alone,
-// repeat what was not acknowledged, and record what they saw for the checker.
+// Package people is the load of a torture run: simulated users that talk to the server over
+// HTTP, repeat unacknowledged requests, and record what they observe for the checker.
 package people
