@@ -65,7 +65,7 @@ func On(members []Info, machine string) (found Info, live bool) {
 	return found, false
 }
 
-// Reaching are the live members that reach a container engine, sorted by name: those that work on sessions, or the others if there are none.
+// Reaching returns the live members that reach a container engine, sorted by name: those that run agents, or the others if there are none.
 func Reaching(members []Info, engine string) []Info {
 	var out, workers []Info
 	for _, m := range members {
@@ -92,7 +92,7 @@ func Pick(members []Info, id session.ID) (picked Info) {
 	return picked
 }
 
-// Workers are the live members that work on sessions, sorted by name.
+// Workers returns the live members that run agents, sorted by name.
 func Workers(members []Info) []Info {
 	out := slices.DeleteFunc(slices.Clone(members), func(m Info) bool { return !m.Live || !m.Worker })
 	slices.SortFunc(out, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })

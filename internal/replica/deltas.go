@@ -26,7 +26,7 @@ const (
 	gatherMost = 4 << 20
 )
 
-// Deltas shows fragments of answers here and sends them to the other servers, where people may follow.
+// Deltas delivers fragments of answers to local followers and sends them to the other servers.
 type Deltas struct {
 	*Replica
 	Hub
