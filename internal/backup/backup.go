@@ -137,7 +137,7 @@ func (r *Repository) workspaces(ctx context.Context, o Options, m *Manifest) err
 	return nil
 }
 
-// tries is how often a workspace is read if folders in it are moved meanwhile.
+// tries is how often a workspace is read if folders in it are moved during the read.
 const tries = 5
 
 // workspace stores a workspace.

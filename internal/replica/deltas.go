@@ -118,7 +118,7 @@ func (d *Deltas) Run(ctx context.Context) error {
 			return nil
 		case <-d.wake:
 		}
-		select { // collect more meanwhile
+		select { // collect more
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
