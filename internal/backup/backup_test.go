@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"deckhand/internal/datadir"
 )
 
 // fakeDatabase is a file, so that these tests are about the rest.
@@ -385,4 +387,32 @@ func TestHostileFolder(t *testing.T) {
 	if _, err := r.List(); err == nil || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("a manifest that controls the terminal: %v", err)
 	}
+}
+
+// A server does not start where a restore has not finished, and the last moment of a restore can be repeated by hand.
+func TestNoServerDuringARestore(t *testing.T) {
+	t.Parallel()
+	r := create(t, filepath.Join(t.TempDir(), "backups"))
+	m := makeBackup(t, r, data(t))
+	dir := t.TempDir()
+	db := fakeDatabase{filepath.Join(t.TempDir(), "db")}
+	put(t, filepath.Join(dir, unfinished), nil)
+	if _, err := datadir.Lock(dir); err == nil || !strings.Contains(err.Error(), "deckhand restore") {
+		t.Errorf("a server starts: %v", err)
+	}
+	put(t, db.path, []byte("restored"))
+	if err := r.Restore(t.Context(), m, Target{DataDir: dir, Database: db}); err == nil || !strings.Contains(err.Error(), "delete "+filepath.Join(dir, unfinished)) {
+		t.Errorf("a restore over its own database: %v", err)
+	}
+	if err := os.Remove(db.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Restore(t.Context(), m, Target{DataDir: dir, Database: db}); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := datadir.Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
 }

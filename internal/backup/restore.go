@@ -9,11 +9,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"deckhand/internal/datadir"
 	"deckhand/internal/sandbox/tree"
 )
 
-// unfinished is in a data directory while it is being restored.
-const unfinished = ".restoring"
+// unfinished is in a data directory while it is being restored. No server starts there.
+const unfinished = datadir.Restoring
 
 // Target is where a backup is restored to.
 type Target struct {
@@ -82,14 +83,17 @@ func (r *Repository) Restore(ctx context.Context, m Manifest, t Target) error {
 
 // prepare refuses a target with data, and removes what an unfinished restore left behind.
 func (t Target) prepare(ctx context.Context) error {
+	mark := filepath.Join(t.DataDir, unfinished)
 	if err := t.Database.Empty(ctx); err != nil {
+		if _, missing := os.Lstat(mark); missing == nil { // the database is the last thing that is restored
+			err = fmt.Errorf("%w; if an interrupted restore has filled it, the restore is complete: delete %s to use it", err, mark)
+		}
 		return err
 	}
 	names, err := os.ReadDir(t.DataDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	mark := filepath.Join(t.DataDir, unfinished)
 	if _, err := os.Lstat(mark); err != nil && len(names) > 0 {
 		return fmt.Errorf("%s is not empty; choose a new --data-dir", t.DataDir)
 	}

@@ -20,8 +20,15 @@ import (
 	"deckhand/internal/session"
 )
 
-// Lock keeps a second server away from the same data.
+// Restoring is a file in a data directory while a backup is restored to it.
+const Restoring = ".restoring"
+
+// Lock keeps a second server away from the same data. It fails for a data directory that is not completely restored: a server would
+// begin with an empty database there.
 func Lock(dir string) (unlock func(), err error) {
+	if _, err := os.Lstat(filepath.Join(dir, Restoring)); err == nil {
+		return nil, fmt.Errorf("a backup is being restored to %s, or was not restored completely: run deckhand restore again", dir)
+	}
 	f, err := os.OpenFile(filepath.Join(dir, "server.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, syscall.EROFS) {
 		return func() {}, nil // a read-only file system: no other process can write there either

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -114,13 +115,16 @@ func (v Verification) repair(ctx context.Context, st session.State) error {
 		return err
 	}
 	defer unlock()
-	path := filepath.Join(v.DataDir, "cut-off-"+string(st.ID)+".jsonl")
+	if err := st.ID.Check(); err != nil { // the database may come from a stranger
+		return err
+	}
 	cut, err := v.Store.Dump(ctx, st.ID, st.Last)
 	if err != nil {
 		return err
 	}
 	if len(cut) > 0 {
-		if err := os.WriteFile(path, cut, 0o600); err != nil {
+		path, err := v.save(cut)
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(v.Out, "saved the removed events to %s\n", path)
@@ -130,4 +134,24 @@ func (v Verification) repair(ctx context.Context, st session.State) error {
 	}
 	fmt.Fprintf(v.Out, "conversation %s now ends after event %d; %s, agent %s\n", st.ID, st.Last, st.Status(), st.Agent)
 	return nil
+}
+
+// save writes what is cut off to a new file: an earlier repair may have written one.
+func (v Verification) save(cut []byte) (path string, err error) {
+	for n := 1; ; n++ {
+		name := "cut-off-" + string(v.ID)
+		if n > 1 {
+			name += fmt.Sprintf("-%d", n)
+		}
+		path = filepath.Join(v.DataDir, name+".jsonl")
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(cut)
+		return path, errors.Join(err, f.Sync(), f.Close())
+	}
 }

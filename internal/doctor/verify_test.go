@@ -1,0 +1,25 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A second repair keeps what the first one has cut off.
+func TestCutOffEventsAreKept(t *testing.T) {
+	t.Parallel()
+	v := Verification{ID: "one", DataDir: t.TempDir()}
+	for _, text := range []string{"first", "second"} {
+		path, err := v.save([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(path); err != nil || string(b) != text {
+			t.Errorf("%s has %q, %v", path, b, err)
+		}
+	}
+	if all, _ := filepath.Glob(filepath.Join(v.DataDir, "cut-off-one*.jsonl")); len(all) != 2 {
+		t.Errorf("there are %v", all)
+	}
+}
