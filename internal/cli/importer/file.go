@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"deckhand/api"
 	"deckhand/client"
@@ -44,7 +45,7 @@ func (c *Export) Run(ctx context.Context, o *cli.Output) error {
 	}
 	name := c.Output
 	if name == "" {
-		name = found.ConversationID + ".deckhand.tar.gz"
+		name = filepath.Base(found.ConversationID) + ".deckhand.tar.gz" // in this folder, whatever the server says
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
