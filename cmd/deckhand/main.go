@@ -28,6 +28,7 @@ import (
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/store/open"
+	"deckhand/internal/terminal"
 )
 
 // version is set by the build.
@@ -118,7 +119,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return ended.Code
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "deckhand:", err)
+		fmt.Fprintln(stderr, "deckhand:", terminal.Clean(err.Error())) // it may name files of a sandbox
 	}
 	switch {
 	case err == nil:
