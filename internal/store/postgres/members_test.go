@@ -129,3 +129,32 @@ func TestShared(t *testing.T) {
 	must(t, err)
 	release()
 }
+
+// A lock that is released while the database is away is free when it is back, although its holder is alive.
+func TestUnlockedWhileAway(t *testing.T) {
+	t.Parallel()
+	pgtest.Available(t)
+	server, err := pgtest.Start()
+	must(t, err)
+	t.Cleanup(func() { _ = server.Stop() })
+	l := members.WithClock(openAt(t, server.Database(t)).Leases(cluster.Info{}).(*members.Leases), noon.UnixMicro) // nothing expires
+	must(t, l.Hold(t.Context(), "a"))
+	must(t, l.Hold(t.Context(), "b"))
+	release, err := l.Lock(t.Context(), "lock", "a")
+	must(t, err)
+	must(t, server.Kill())
+	release()
+	must(t, server.Restart())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		release, err := l.Lock(ctx, "lock", "b")
+		if err == nil {
+			release()
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatal("the lock was not released")
+		}
+	}
+}

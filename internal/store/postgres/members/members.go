@@ -25,7 +25,8 @@ type Leases struct {
 	// Self describes the members whose leases are held here: all but their names.
 	Self cluster.Info
 
-	now func() int64 // microseconds since 1970; nil is the database's clock
+	now      func() int64 // microseconds since 1970; nil is the database's clock
+	releases releases
 }
 
 var (

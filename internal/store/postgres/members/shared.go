@@ -2,13 +2,14 @@ package members
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"deckhand/internal/store/postgres/pg"
 )
 
 const (
-	// held is how long a lock lasts at most: its holder is alive and could not release it.
+	// held is how long a lock lasts at most, if its holder is alive and cannot release it.
 	held = 10 * time.Minute
 	// A lock that another member has is asked for again after a pause.
 	shortPause, longPause = 10 * time.Millisecond, 250 * time.Millisecond
@@ -19,10 +20,9 @@ const (
 	take  = `DELETE FROM deckhand.shared WHERE name = $2 RETURNING value, expires > ` + clock
 	drop  = `DELETE FROM deckhand.shared WHERE expires <= ` + clock
 	newer = `SELECT made, name, (extract(epoch FROM expires) * 1000000)::bigint FROM deckhand.shared WHERE made > $2 AND starts_with(name, $3) AND expires > ` + clock + ` ORDER BY made`
-	lock  = `INSERT INTO deckhand.shared AS s (name, value, holder, expires) VALUES ($2, '', $3, ` + clock + ` + $4::bigint * interval '1 microsecond')
-		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
+	lock  = `INSERT INTO deckhand.shared AS s (name, value, holder, expires) VALUES ($2, $5, $3, ` + clock + ` + $4::bigint * interval '1 microsecond')
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value, holder = excluded.holder, expires = excluded.expires
 		WHERE s.expires <= ` + clock + ` OR NOT EXISTS (SELECT FROM deckhand.members m WHERE m.member = s.holder AND m.expires > ` + clock + `) RETURNING true`
-	unlock = `DELETE FROM deckhand.shared WHERE name = $1 AND holder = $2`
 )
 
 // Put keeps a value under a name that is used once, for a while.
@@ -60,17 +60,21 @@ func (l *Leases) Newer(ctx context.Context, prefix string, after int64) (names m
 
 // Lock waits until no live member has the lock with this name, and takes it for a member.
 func (l *Leases) Lock(ctx context.Context, name, member string) (release func(), err error) {
+	g := grip{name, member, rand.Text()}
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		mine := false
 		err := l.DB.View(ctx, func(c *pg.Conn) (err error) {
-			mine, err = c.One(lock, func([]any) {}, l.at(), name, member, held.Microseconds())
+			mine, err = c.One(lock, func([]any) {}, l.at(), name, member, held.Microseconds(), g.token)
 			return err
 		})
 		if err != nil {
+			if !pg.Unconnected(err) { // it may have been taken
+				l.unlock(g)
+			}
 			return nil, err
 		}
 		if mine {
-			return func() { l.unlock(name, member) }, nil
+			return func() { l.unlock(g) }, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -78,14 +82,4 @@ func (l *Leases) Lock(ctx context.Context, name, member string) (release func(),
 		case <-time.After(pause):
 		}
 	}
-}
-
-// unlock releases a lock. If that fails, it ends by itself.
-func (l *Leases) unlock(name, member string) {
-	ctx, cancel := context.WithTimeout(context.Background(), pg.CloseTimeout)
-	defer cancel()
-	_ = l.DB.View(ctx, func(c *pg.Conn) error {
-		_, err := c.Exec(unlock, name, member)
-		return err
-	})
 }
