@@ -43,7 +43,7 @@ func TestMigrate(t *testing.T) {
 	hook := b.hook("http://127.0.0.1:9/hook")
 	id := b.create("Say hello")
 	m.seen = describe(b.follow(id, 0, agentIs("awaiting_user_input")))
-	m.refused("another deckhand process uses", "--from", "sqlite:"+first, "--to-file", m.file)
+	m.refused("another deckhand process is using", "--from", "sqlite:"+first, "--to-file", m.file)
 	b.stop()
 	m.fill(first)
 
