@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"net"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -80,7 +82,7 @@ func TestDoctorSaysTheFix(t *testing.T) {
 		"no git":                {dir: fresh, shell: `export PATH=/nonexistent`, says: "FAIL  git .*not found", fix: "apt-get install git"},
 		"no docker socket":      {dir: fresh, args: "--sandbox docker --docker-host unix:///nonexistent/docker.sock", says: "FAIL    docker .*container engine", fix: "Start Docker or Podman, or set --docker-host"},
 		"no user namespaces":    {dir: fresh, args: "--sandbox local", shell: `echo 0 > /proc/sys/user/max_user_namespaces`, says: "FAIL    local .*user namespaces: not available", fix: "sysctl -w user.max_user_namespaces"},
-		"no control groups":     {dir: fresh, args: "--sandbox local", shell: `mount -t tmpfs none /sys/fs/cgroup`, says: "warn    local .*limits on memory", fix: "Delegate=yes"},
+		"no control groups":     {dir: fresh, args: "--sandbox local", shell: `mount -t tmpfs none /sys/fs/cgroup`, says: "warn    local .*limits on memory", fix: "Delegate=yes.*control group of this command"},
 		"no settings of a user": {dir: usedDir, args: "--model --user ada", says: "FAIL  model .*has no stored settings", fix: "--user"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,6 +114,33 @@ func TestDoctorSaysTheFix(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// doctor looks at its own control group, so a server without limits says so itself.
+func TestServerWithoutLimitsSaysSo(t *testing.T) {
+	t.Parallel()
+	needLocal(t)
+	dir := t.TempDir()
+	args := append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0"}, withSandbox(t, "local")...)
+	cmd := inNamespaces(t, process(args...), dir, `mount -t tmpfs none /sys/fs/cgroup`)
+	var logs syncBuffer
+	cmd.Stderr = &logs
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan() && !strings.Contains(lines.Text(), " is at "); {
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait()
+	if got := logs.String(); !strings.Contains(got, `msg="sandboxes have no limits on memory, processes and CPU" why="control groups cannot be used`) {
+		t.Errorf("logged %s", got)
 	}
 }
 

@@ -130,18 +130,11 @@ func (d *Driver) checkUsers() sandbox.Finding {
 }
 
 func (d *Driver) checkLimits() sandbox.Finding {
-	f := sandbox.Finding{What: "limits on memory, processes and CPU"}
-	if len(d.groups.Missing) == 0 {
-		f.OK, f.Found = true, "by control groups"
-		return f
+	f := sandbox.Finding{OK: true, What: "limits on memory, processes and CPU", Found: "by control groups"}
+	if why := d.groups.Why(); why != "" {
+		f.OK, f.Found = false, "control groups cannot be used ("+why+"); memory is limited per process, processes per sandbox, and CPU not at all"
+		f.Fix = "give the server a control group of its own: Delegate=yes in its systemd unit, or a writable /sys/fs/cgroup in its container. This is about the control group of this command; a server whose sandboxes have no such limits logs that when it starts"
 	}
-	var missing []string
-	for c, why := range d.groups.Missing {
-		missing = append(missing, c+": "+why)
-	}
-	slices.Sort(missing)
-	f.Found = "control groups cannot be used (" + strings.Join(missing, "; ") + "); memory is limited per process, processes per sandbox, and CPU not at all"
-	f.Fix = "give the server a control group of its own: Delegate=yes in its systemd unit, or a writable /sys/fs/cgroup in its container"
 	return f
 }
 

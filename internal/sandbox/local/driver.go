@@ -130,6 +130,9 @@ func New(o Options) (*Driver, error) {
 	if err := d.groups.Bound(cgroup.Limits{Memory: o.Together.Memory, Processes: o.Together.Processes}); err != nil {
 		d.log.Warn("the sandboxes cannot be limited together", "error", err)
 	}
+	if f := d.checkLimits(); !f.OK {
+		d.log.Info("sandboxes have no "+f.What, "why", f.Found)
+	}
 	d.users = &users{dir: d.dir, taken: map[uint32]string{}}
 	if err := d.recall(); err != nil {
 		return nil, err

@@ -87,6 +87,16 @@ func Find() *Parent {
 	return p
 }
 
+// Why says which controllers cannot be used and why; "" if all can.
+func (p *Parent) Why() string {
+	var missing []string
+	for c, why := range p.Missing {
+		missing = append(missing, c+": "+why)
+	}
+	slices.Sort(missing)
+	return strings.Join(missing, "; ")
+}
+
 // addFreezer has groups made in the hierarchy that can freeze them, too. The unified one
 // does that by itself.
 func (p *Parent) addFreezer(v1 map[string]string) {
