@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -132,4 +133,28 @@ func strangersAreRefused(t *testing.T, b *box) {
 			}
 		}
 	}
+}
+
+// A conversation with files can be imported on any server: the workspace is made where the import is answered.
+func TestReplicasImport(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	a, b := f.boxes[0], f.boxes[1]
+	a.demo("scripted/demo")
+	id := a.create("$ echo kept-text > kept; echo done-it")
+	a.said(id, 0, "done-it")
+	a.follow(id, 0, agentIs("awaiting_user_input"))
+	var file bytes.Buffer
+	if err := b.client.Export(t.Context(), id, &file); err != nil {
+		t.Fatal(err)
+	}
+	made, err := b.client.ImportConversation(t.Context(), &file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := a.follow(made.ConversationID, 0, agentIs("stopped"))
+	if err := a.client.Say(t.Context(), made.ConversationID, "$ cat kept", ""); err != nil {
+		t.Fatal(err)
+	}
+	a.said(made.ConversationID, seen[len(seen)-1].ID, "kept-text")
 }

@@ -183,7 +183,7 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 		Server:    httpapi.Server{Version: version, DataDir: c.DataDir, Ready: health.Ready(d.db, c.DataDir, logger)},
 	}
 	config.Files.Workspaces, config.Files.Egress, config.Files.ServerPolicy = s.keeper, s.egress, policy
-	config.Conversations.Portable = &portable.Service{Conversations: s.conversations, Queries: config.Conversations.Reader(""), Workspaces: s.keeper}
+	config.Conversations.Portable = &portable.Service{Conversations: s.conversations, Queries: config.Conversations.Reader(""), Workspaces: s.keeper, Machine: s.replica.Machine()}
 	s.wireForges(&config, gitClient)
 	if c.MetricsAddr == "" {
 		config.Telemetry.Metrics = s.metrics.Handler()

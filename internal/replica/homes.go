@@ -46,6 +46,9 @@ func (h *Homes) of(st session.State) home {
 		}
 		return home{h.first, recorded.Engine}
 	}
+	if st.Created.Machine != "" {
+		return home{machine: st.Created.Machine}
+	}
 	if st.Created.Forked != nil { // the copy is where the original is, and was claimed there
 		return home{machine: cluster.MachineOf(st.ClaimedBy)}
 	}

@@ -56,6 +56,7 @@ func TestHomes(t *testing.T) {
 		{}:                    {ClaimedBy: "there.x"},
 		{machine: "there"}:    {Handle: []byte(`{"driver":"local","machine":"there"}`), ClaimedBy: "here.x"},
 		{machine: "old"}:      {Handle: []byte(`{"driver":"local"}`)},
+		{machine: "made"}:     {Created: session.Created{Machine: "made", Forked: &session.Forked{}}, ClaimedBy: "here.x"},
 		{machine: "copy"}:     {Created: session.Created{Forked: &session.Forked{}}, ClaimedBy: "copy.x"},
 		{"there", "engine a"}: {Handle: []byte(`{"driver":"docker","machine":"there","engine":"engine a"}`), ClaimedBy: "here.x"},
 	} {

@@ -103,6 +103,10 @@ func (s *Service) store(ctx context.Context, log session.WholeLog, user string, 
 	title = t.Title
 	t.Title += unfinished
 	events, skipped := t.Convert(user, time.Now())
+	if c, ok := events[0].Payload.(session.Created); ok {
+		c.Machine = s.Machine
+		events[0].Payload = c
+	}
 	batches, st, err := session.Import(s.Conversations.NewID(), events)
 	if err != nil {
 		return "", st, bad("its events are not a valid history")

@@ -72,6 +72,8 @@ type Service struct {
 	Queries       Reader
 	// Workspaces is nil if the server has no sandboxes.
 	Workspaces Workspaces
+	// Machine is the name of this machine if there are several, where the workspaces of imports are.
+	Machine string
 
 	mu      sync.Mutex
 	busy    map[string]bool // users with an import in progress
