@@ -15,7 +15,7 @@ type kind struct {
 // kinds has every kind of events. A kind that is added to internal/session is added here.
 var kinds = map[session.Kind]kind{
 	session.KindCreated: {about: "The conversation was created. Always the first event.",
-		private: []string{"address", "mcp", "replay", "then.key", "fingerprint"}},
+		private: []string{"address", "machine", "mcp", "replay", "then.key", "fingerprint"}},
 	session.KindUserSaid:  {about: "The user sent a message. It is queued until the agent reads it.", private: []string{"key"}},
 	session.KindWithdrawn: {about: "Queued messages were withdrawn before the agent read them. An edited or moved message follows as a new one."},
 	session.KindClaimed:   {internal: true}, // which process works on it
