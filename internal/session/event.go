@@ -47,11 +47,9 @@ type Created struct {
 	// Before is what the conversation had cost where it was taken over from.
 	Before Totals `json:"before,omitzero"`
 	// Forked is set for a copy of another session.
-	Forked *Forked `json:"forked,omitempty"`
-	// Machine is where the workspace is, of several machines, if it was filled before anything recorded a handle.
-	Machine string `json:"machine,omitempty"`
-	// Outside is why nothing of the repository runs without approval, even in a trusted one: the
-	// session was started by a user without write access, or for a branch of a fork.
+	Forked  *Forked `json:"forked,omitempty"`
+	Machine string  `json:"machine,omitempty"` // where the workspace of an import was filled, if there are several machines
+	// Outside is why nothing of the repository runs without approval, even in a trusted one: the session was started by a user without write access, or for a branch of a fork.
 	Outside Outside `json:"outside,omitempty"`
 	// Trusted says that the person trusts the repository.
 	Trusted bool `json:"trusted,omitempty"`
