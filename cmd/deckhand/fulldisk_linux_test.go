@@ -59,6 +59,14 @@ func TestMessagesOnADiskThatSandboxesFill(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+				t.Cleanup(func() {
+					for _, id := range ids {
+						if t.Failed() {
+							_, events, _ := b.raw("GET", "/api/conversations/"+id+"/events?limit=100&reverse=true", "")
+							t.Logf("%s: %s", id, clipTail(events, 1500))
+						}
+					}
+				})
 				for i, id := range ids {
 					// Each command has an end, whatever it is.
 					b.until("a command was ended", func() bool {

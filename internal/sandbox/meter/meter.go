@@ -21,8 +21,9 @@ const (
 	// maxCalm bounds how seldom a sandbox is measured in which nothing happens: to
 	// every minute.
 	maxCalm = 5
-	// measureTime is how long measuring may take.
+	// measureTime is how long measuring may take, and endTime how long ending all processes may take.
 	measureTime = 10 * time.Second
+	endTime     = time.Minute
 	// writeRate is what a sandbox is taken to write in a second at least, when it has
 	// not been seen to be faster, and fileRate how many files it may make.
 	writeRate = 1 << 30

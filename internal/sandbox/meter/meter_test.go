@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"deckhand/internal/sandbox"
@@ -130,4 +131,40 @@ func TestMeterLeavesTheIdleAlone(t *testing.T) {
 	if !m.due(now, disk, false) {
 		t.Error("it is not measured when the disk loses space")
 	}
+}
+
+// slowBox is a sandbox on a busy machine: measuring it and ending its processes each take nearly all of the time for a measurement.
+type slowBox struct{ used, ended int64 }
+
+func (*slowBox) Space() sandbox.Space                    { return sandbox.Space{} }
+func (*slowBox) Unlinked(context.Context) (int64, error) { return 0, nil }
+func (b *slowBox) Usage(context.Context) (sandbox.Usage, error) {
+	time.Sleep(measureTime - time.Second)
+	return sandbox.Usage{Bytes: b.used}, nil
+}
+
+func (b *slowBox) EndAll(ctx context.Context, _ string) error {
+	select {
+	case <-time.After(measureTime):
+		b.ended++
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestMeterEndsOnABusyMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := &slowBox{used: 1 << 20}
+		m := New(box, 20<<20)
+		for range 2 {
+			if err := m.remeasure(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			box.used = 40 << 20
+		}
+		if box.ended != 1 {
+			t.Errorf("ended %d times", box.ended)
+		}
+	})
 }

@@ -92,8 +92,8 @@ func (m *Meter) remeasure(ctx context.Context) error {
 }
 
 // measure measures a sandbox, and ends what runs in it if that is too much.
-func (m *Meter) measure(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, measureTime)
+func (m *Meter) measure(whole context.Context) error {
+	ctx, cancel := context.WithTimeout(whole, measureTime)
 	defer cancel()
 	begun, space := time.Now(), m.box.Space()
 	held := m.hold(ctx, space)
@@ -110,9 +110,12 @@ func (m *Meter) measure(ctx context.Context) error {
 	if why == "" {
 		return held.Release()
 	}
-	if err = held.End(func() error { return m.box.EndAll(ctx, why) }); err == nil {
+	// On a busy machine the time is nearly over, and then the user would not see why the processes ended.
+	ending, cancelEnd := context.WithTimeout(whole, endTime)
+	defer cancelEnd()
+	if err = held.End(func() error { return m.box.EndAll(ending, why) }); err == nil {
 		// It wrote on until it was ended. What deletes files from here on must not be ended for that.
-		if used, err = m.usage(ctx, m.box.Space(), unheld{}); err == nil {
+		if used, err = m.usage(ending, m.box.Space(), unheld{}); err == nil {
 			m.ended(used)
 		}
 	}
