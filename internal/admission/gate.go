@@ -430,11 +430,12 @@ func (g *Gate) room(user string, more int) *FullError {
 		return nil
 	}
 	free := max(0, min(l.limits.Running-l.total(), l.limits.RunningPerUser-l.runs(user)))
-	queued := len(l.queues[people][user]) + len(l.queues[automations][user])
-	if queued+max(0, len(g.arriving[user])+more-free) > l.limits.QueuedPerUser {
+	queued, arriving := len(l.queues[people][user])+len(l.queues[automations][user]), len(g.arriving[user])+more
+	if queued+max(0, arriving-free) > l.limits.QueuedPerUser {
 		return &FullError{User: true, Queued: l.limits.QueuedPerUser, Running: l.runs(user), Limit: l.limits.RunningPerUser, RetryAfter: g.soon(l.runs(user))}
 	}
-	if len(l.waiting)+max(0, g.coming+more-free) > l.limits.Queued {
+	// Each user may queue one, however full the queue is: others cannot lock a user out.
+	if queued+arriving > 1 && len(l.waiting)+max(0, g.coming+more-free) > l.limits.Queued {
 		return &FullError{Queued: l.limits.Queued, Running: l.total(), Limit: l.limits.Running, RetryAfter: g.soon(l.total())}
 	}
 	return nil

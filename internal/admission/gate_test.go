@@ -40,12 +40,17 @@ func TestQueueIsFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Reserve("cyd", "cyd-0"); !errors.As(err, &full) || full.User || full.Queued != 3 {
+	one, err := r.Reserve("cyd", "cyd-0")
+	if err != nil {
+		t.Errorf("a user without queued conversations was locked out by others: %v", err)
+	}
+	if _, err := r.Reserve("cyd", "cyd-1"); !errors.As(err, &full) || full.User || full.Queued != 3 {
 		t.Errorf("%+v", err)
 	}
 	if _, err := r.Reserve("cyd", "ada-2"); err == nil {
 		t.Error("the conversation of another user made room")
 	}
+	one()
 	release()
 	release()
 	if _, err := r.Reserve("cyd", "cyd-0"); err != nil {
