@@ -256,7 +256,8 @@ func runSteps(t *testing.T, page string, steps []step) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script.String())
 	cmd.Dir = work
-	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_DATA_HOME=", "PATH="+bin+":"+os.Getenv("PATH"), "PROGRAM="+program, "BASE="+b.base, "KEY="+b.key,
+	own := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DECKHAND_") }) // those of the test run are none of the program
+	cmd.Env = append(own, "HOME="+home, "XDG_DATA_HOME=", "PATH="+bin+":"+os.Getenv("PATH"), "PROGRAM="+program, "BASE="+b.base, "KEY="+b.key,
 		"DECKHAND_ADDR="+address, "DECKHAND_SANDBOX=local", "DECKHAND_RUNNER="+sandboxtest.Runner(t), "DECKHAND_MODEL=scripted/demo", "TERM=dumb", "NO_COLOR=1",
 		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.org", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.org")
 	if strings.Contains(page, "$ID") && !strings.Contains(page, "ID=$(") {
