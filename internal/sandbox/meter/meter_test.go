@@ -139,7 +139,7 @@ type slowBox struct{ used, ended int64 }
 func (*slowBox) Space() sandbox.Space                    { return sandbox.Space{} }
 func (*slowBox) Unlinked(context.Context) (int64, error) { return 0, nil }
 func (b *slowBox) Usage(context.Context) (sandbox.Usage, error) {
-	time.Sleep(measureTime - time.Second)
+	<-time.After(measureTime - time.Second)
 	return sandbox.Usage{Bytes: b.used}, nil
 }
 
