@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/sandboxtest"
@@ -87,6 +89,33 @@ func TestLife(t *testing.T) {
 	}
 	if _, err := d.View(t.Context(), h); !errors.Is(err, sandbox.ErrGone) {
 		t.Errorf("viewing a destroyed one: %v", err)
+	}
+}
+
+// The kernel flushes the whole file system of the host when an overlay that is not volatile ends. No mark is left that
+// would keep the changes from being mounted again, also by an older version.
+func TestEndFlushesNothing(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t)
+	s, h := start(t, d, sandbox.Spec{ID: "flush"})
+	if got := sh(t, s, "echo kept > /usr/local/f; grep ' overlay ' /proc/mounts | grep -v volatile"); got != " (exit 1)" {
+		t.Errorf("overlays that are flushed: %q", got)
+	}
+	marks, err := filepath.Glob(filepath.Join(d.dir, h.ID, box.UpDir, "*.w", "work", "incompat"))
+	if err != nil || len(marks) > 0 {
+		t.Errorf("marks: %v %v", marks, err)
+	}
+	m, err := readMeta(filepath.Join(d.dir, h.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(m.PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	s, _ = start(t, d, sandbox.Spec{ID: "flush"})
+	if got := sh(t, s, "cat /usr/local/f"); got != "kept" {
+		t.Errorf("after a crash: %q", got)
 	}
 }
 

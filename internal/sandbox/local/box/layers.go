@@ -105,8 +105,9 @@ func (b *builder) overlay(l lower, at string) error {
 	}
 	unix.Close(l.fd)
 	up := filepath.Join(b.box, UpDir, l.Name)
-	data := fmt.Sprintf("userxattr,lowerdir=%s,upperdir=%s,workdir=%s", low, up, up+".w")
-	err := unix.Mount("overlay", at, "overlay", noSuid, data)
+	work := up + ".w"
+	data := fmt.Sprintf("userxattr,lowerdir=%s,upperdir=%s,workdir=%s", low, up, work)
+	err := mountOverlay(at, data, work)
 	if err == nil && l.plain >= 0 {
 		unix.Close(l.plain)
 	}
@@ -120,7 +121,17 @@ func (b *builder) overlay(l lower, at string) error {
 		return err
 	}
 	unix.Close(l.plain)
-	return wrap("mounting overlay on "+l.Target, unix.Mount("overlay", at, "overlay", noSuid, data))
+	return wrap("mounting overlay on "+l.Target, mountOverlay(at, data, work))
+}
+
+// mountOverlay mounts an overlay that writes back its changes like any other folder, instead of at its end. Without
+// volatile, the kernel flushes the whole file system of the host whenever a sandbox ends, and each durable write of the
+// server waits for that. The mark that would keep the changes from being mounted again is removed at once.
+func mountOverlay(at, data, work string) error {
+	if unix.Mount("overlay", at, "overlay", noSuid, data+",volatile") == nil {
+		return os.RemoveAll(filepath.Join(work, "work", "incompat"))
+	}
+	return unix.Mount("overlay", at, "overlay", noSuid, data)
 }
 
 func wrap(doing string, err error) error {
