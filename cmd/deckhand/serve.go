@@ -81,7 +81,13 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	models := catalogue.New(file.Models())
 	redactor := secret.NewRedactor()
 	c.level = telemetry.Level(c.LogLevel)
-	logger := telemetry.NewLogger(o.Stderr, c.level, c.LogFormat, redactor.Handler)
+	logs := o.Stderr
+	if file, ok := logs.(*os.File); ok {
+		lines := telemetry.NewLines(file)
+		defer lines.Close()
+		logs = lines
+	}
+	logger := telemetry.NewLogger(logs, c.level, c.LogFormat, redactor.Handler)
 
 	for _, name := range file.Unused {
 		logger.Warn("unknown environment variable; check its spelling", "name", name)

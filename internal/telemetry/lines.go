@@ -1,0 +1,78 @@
+package telemetry
+
+import (
+	"io"
+	"sync"
+)
+
+// maxLines bounds the bytes of lines that wait to be written. Beyond that, Write waits.
+const maxLines = 1 << 20
+
+// Lines writes log lines in the background, all that wait with one call: while many requests are logged, none waits for the
+// write of another. A process that is killed loses the lines of its last microseconds.
+type Lines struct {
+	w io.Writer
+
+	mu      sync.Mutex
+	change  sync.Cond // waiting, writing or closed has changed
+	waiting []byte
+	writing bool
+	closed  bool
+	done    chan struct{}
+}
+
+// NewLines starts to write to w, until Close.
+func NewLines(w io.Writer) *Lines {
+	l := &Lines{w: w, done: make(chan struct{})}
+	l.change.L = &l.mu
+	go l.run()
+	return l
+}
+
+// Write takes a line. After Close, it writes it directly.
+func (l *Lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.waiting) > maxLines && !l.closed {
+		l.change.Wait()
+	}
+	if l.closed {
+		return l.w.Write(line)
+	}
+	l.waiting = append(l.waiting, line...)
+	if !l.writing {
+		l.change.Broadcast()
+	}
+	return len(line), nil
+}
+
+// Close writes what waits. It may be called twice.
+func (l *Lines) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.change.Broadcast()
+	l.mu.Unlock()
+	<-l.done
+}
+
+func (l *Lines) run() {
+	defer close(l.done)
+	var batch []byte
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		for len(l.waiting) == 0 {
+			if l.closed {
+				return
+			}
+			l.change.Wait()
+		}
+		batch, l.waiting = l.waiting, batch[:0]
+		l.writing = true
+		l.mu.Unlock()
+		_, _ = l.w.Write(batch) // there is no other place to report it
+		l.mu.Lock()
+		l.writing = false
+		l.change.Broadcast()
+	}
+}
