@@ -186,17 +186,21 @@ func (g *Gate) remove(f *family) {
 	g.line.forget(f.Owner)
 }
 
+// Idle reports whether no session waits for a slot.
+func (g *Gate) Idle() bool {
+	if g == nil {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.line.waiting) == 0
+}
+
 // GiveWay releases the slot of a session if another one should have it now, and reports whether the session waits again.
 // betweenTurns is true when its turn has ended and another one follows. A session keeps its slot while other members of
 // its family need it.
 func (g *Gate) GiveWay(e Entry, betweenTurns bool) (gave bool) {
-	if g == nil {
-		return false
-	}
-	g.mu.Lock()
-	idle := len(g.line.waiting) == 0 // the usual case, made cheap
-	g.mu.Unlock()
-	if idle {
+	if g.Idle() { // the usual case, made cheap
 		return false
 	}
 	g.change(e.ID, func() []*family {

@@ -34,9 +34,11 @@ const (
 // crowded is true when the next request comes near the end of the window, or has more
 // messages than the user wants.
 func (t *transcript) crowded(p Profile, offered int) bool {
-	if t.long(p) && t.canCondense() {
-		return true
-	}
+	return (t.long(p) || t.full(p, offered)) && t.canCondense()
+}
+
+// full is true when the next request comes near the end of the window.
+func (t *transcript) full(p Profile, offered int) bool {
 	if p.Info.Window == 0 {
 		return false
 	}
@@ -45,7 +47,7 @@ func (t *transcript) crowded(p Profile, offered int) bool {
 		tokens = (t.size + int64(len(p.System)+offered)) / bytesPerToken
 	}
 	room := p.Info.Window - answerLimit(p.Info)
-	return float64(tokens) > crowdedAt*float64(max(room, p.Info.Window/2)) && t.canCondense()
+	return float64(tokens) > crowdedAt*float64(max(room, p.Info.Window/2))
 }
 
 // long is true when the history has more messages than the user wants.

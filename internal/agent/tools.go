@@ -56,7 +56,7 @@ func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, st session.
 		w.calls = map[string]int{}
 	}
 	w.calls[open.Name]++
-	r.Args = called.Args
+	r.Args, r.Name = called.Args, open.Name
 	st, err = l.update(ctx, w,
 		func(s session.State) ([]session.Payload, error) { return s.Returned(w.claim, r) },
 		func(s session.State) ([]session.Payload, error) {
@@ -65,7 +65,8 @@ func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, st session.
 			}
 			// What was recorded after this call rests on it: from here on it is the model's turn.
 			return s.ReplayStep(w.claim, nil, true)
-		})
+		},
+		l.askingNext(ctx, w, p, t, r))
 	if err != nil {
 		return l.left(ctx, w, err)
 	}

@@ -46,7 +46,7 @@ type transcript struct {
 	pictured int
 	// previous are the details of each tool's last good result.
 	previous map[string]json.RawMessage
-	repeats  loopDetector
+	repeats  history.Repeats
 	// path is what of the log the model sees; turned means that it must be read again.
 	path   history.Path
 	turned bool
@@ -114,10 +114,10 @@ func (t *transcript) add(e session.Event) {
 	case session.Recalled:
 		t.attach(p)
 	case session.TurnBegan:
-		t.repeats = loopDetector{}
+		t.repeats = history.Repeats{}
 	case session.Nudged:
 		if p.Rule == ruleStuck {
-			t.repeats = loopDetector{nudged: true}
+			t.repeats = history.Repeats{Nudged: true}
 		}
 		t.tell(entry{Message: llm.Message{Role: llm.User, Text: "[From the system that runs you, not from the user] " + p.Text}, number: e.Number})
 	case session.ModelAsked:
@@ -160,7 +160,7 @@ func (t *transcript) add(e session.Event) {
 }
 
 func (t *transcript) said(number int64, p session.UserSaid) {
-	t.repeats = loopDetector{}
+	t.repeats = history.Repeats{}
 	if t.first == 0 {
 		t.first, t.firstText = number, p.Text
 	}
@@ -190,7 +190,7 @@ func (t *transcript) answered(number int64, p session.ModelAnswered) {
 		t.open = append(t.open, c.ID)
 	}
 	if len(p.ToolCalls) == 0 {
-		t.repeats.said(p.Text)
+		t.repeats.Said(p.Text)
 		if strings.TrimSpace(p.Text) == "" {
 			m.Text = "[an empty answer]" // all of it was thoughts; providers refuse messages without content
 		}
@@ -208,16 +208,21 @@ func (t *transcript) returned(number int64, p session.ToolReturned) {
 	if !failed && len(p.Details) > 0 {
 		t.previous[p.Name] = p.Details
 	}
-	t.repeats.did(p)
-	text := history.Text(p)
-	if args, ok := t.edited[p.ID]; ok {
-		text = "[The user changed the arguments of this call to " + string(args) + "]\n" + text
-		delete(t.edited, p.ID)
-	}
-	t.push(entry{Message: llm.Message{Role: llm.ToolResult, Call: p.ID, Name: p.Name, Text: text, Images: p.Images, Failed: failed}, number: number})
+	t.repeats.Did(p)
+	t.push(t.result(number, p))
+	delete(t.edited, p.ID)
 	if len(t.open) == 0 {
 		t.settle()
 	}
+}
+
+// result is how the model is told the result of a call.
+func (t *transcript) result(number int64, p session.ToolReturned) entry {
+	text := history.Text(p)
+	if args, ok := t.edited[p.ID]; ok {
+		text = "[The user changed the arguments of this call to " + string(args) + "]\n" + text
+	}
+	return entry{Message: llm.Message{Role: llm.ToolResult, Call: p.ID, Name: p.Name, Text: text, Images: p.Images, Failed: p.Outcome != session.Succeeded}, number: number}
 }
 
 // close gives a result to calls that were never made, because the person
@@ -389,7 +394,7 @@ func (t *transcript) reread(ctx context.Context, log session.Log) error {
 
 // restored tells the model that files changed, or that the history is an earlier one.
 func (t *transcript) restored(number int64, p session.Restored) {
-	t.repeats = loopDetector{}
+	t.repeats = history.Repeats{}
 	const text = "The user restored the files of the workspace, or this conversation, to an earlier point. Read files again before you change them."
 	if p.Conversation {
 		t.close(number) // the point may lie between a call and its result

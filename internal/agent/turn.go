@@ -18,37 +18,11 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 	if err := t.advance(ctx, l.Log, st); err != nil {
 		return st, err
 	}
-	if st.InTurn && st.Asks >= p.MaxAsks {
-		return l.endTurn(ctx, w, t, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to continue.", p.MaxAsks))
-	}
-	if why := t.repeats.found(); st.InTurn && why != "" {
-		return l.unstick(ctx, w, t, why)
-	}
-	if t.crowded(p, w.offered()) && w.condensed < maxCondensed {
-		if !st.InTurn {
-			return l.begin(ctx, w, p, t)
+	if !w.isAsking(st) {
+		var err error
+		if st, err = l.prepareCall(ctx, w, st, p, t); err != nil || !w.isAsking(st) {
+			return st, err
 		}
-		return l.condense(ctx, w, st, p, t)
-	}
-	if w.refresh(ctx, p) {
-		t.since += int64(w.offered()) // the provider has not counted these yet
-	}
-	if st, done, err := l.recall(ctx, w, st, t); done || err != nil {
-		return st, err
-	}
-	begun := st.InTurn
-	st, err := l.reserve(ctx, w, p, t)
-	var over *session.BudgetError
-	switch {
-	case errors.Is(err, errGrew):
-		return l.Sessions.Load(ctx, w.id)
-	case errors.As(err, &over) && !begun: // a turn that ends for lack of money has begun
-		return l.begin(ctx, w, p, t)
-	case errors.As(err, &over):
-		id, why := outOfMoney(over)
-		return l.endTurn(ctx, w, t, id, why)
-	case err != nil:
-		return l.left(ctx, w, err)
 	}
 	call := st.Ask.Call
 	answer, err := l.ask(ctx, w, p, t, call)
@@ -62,27 +36,6 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 		return l.askFailed(ctx, w, p, t, st, err)
 	}
 	return l.record(ctx, w, p, st, answer)
-}
-
-// errGrew says that something was said since the history was read.
-var errGrew = errors.New("the session grew")
-
-// reserve reserves the money for a call about exactly the history that was read,
-// with the model that is chosen now: what was not read is neither paid for nor
-// answered, but read first.
-func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript) (session.State, error) {
-	return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		if s.Claim == w.claim && (s.Last != t.upTo || s.Overrides != w.chosen.Own) {
-			return nil, errGrew
-		}
-		return s.BeginTurn(w.claim)
-	}, func(s session.State) ([]session.Payload, error) {
-		w.answer = answerLimit(p.Info)
-		if limit, ok := s.Budget(p.Budget); ok {
-			w.answer = t.affordable(p, w.offered(), limit-s.Committed())
-		}
-		return s.AskModel(w.claim, session.ModelAsked{Call: fmt.Sprintf("m%d", s.Last+1), Model: p.ModelName, Reserved: t.worstCase(p, w.offered(), w.answer)}, p.Budget)
-	})
 }
 
 // begin begins a turn and asks nothing.

@@ -49,7 +49,8 @@ type worker struct {
 	said *transcript
 	// chosen is what the person had chosen when the profile was read.
 	chosen conversation.Chosen
-	// answer is how many tokens the next answer may have.
+	// asked is the model call that this worker recorded last, and answer how many tokens its answer may have.
+	asked  string
 	answer int64
 	// retries counts how often the present model call failed, condensed how often
 	// the history was shortened since the model last answered.

@@ -1,9 +1,9 @@
-package agent
+package history
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"slices"
 
 	"deckhand/internal/session"
 )
@@ -16,17 +16,14 @@ const (
 	backForth  = 6 // two calls in turn
 )
 
-// loopDetector records what the agent did since the last user message or reminder, and
+// Repeats records what the agent did since the last user message or reminder, and
 // detects repetition.
-type loopDetector struct {
+type Repeats struct {
 	acts  []act
 	words []string
-	// nudged is set after the model got one reminder.
-	nudged bool
+	// Nudged is set after the model got one reminder.
+	Nudged bool
 }
-
-// ruleStuck is the rule name of that reminder.
-const ruleStuck = "stuck"
 
 // act is a call and its result, without the parts that always differ.
 type act struct {
@@ -37,13 +34,15 @@ type act struct {
 // kept is how many acts are stored: no rule looks further back.
 const kept = 8
 
-func (c *loopDetector) said(text string) {
+// Said records an answer without calls.
+func (c *Repeats) Said(text string) {
 	if c.words = append(c.words, text); len(c.words) > sameWords {
 		c.words = c.words[1:]
 	}
 }
 
-func (c *loopDetector) did(r session.ToolReturned) {
+// Did records the result of a call.
+func (c *Repeats) Did(r session.ToolReturned) {
 	c.words = nil
 	a := act{call: r.Name + "\x00" + compact(r.Args), result: r.Output, failed: r.Outcome != session.Succeeded || badExit(r.Details)}
 	if c.acts = append(c.acts, a); len(c.acts) > kept {
@@ -67,8 +66,8 @@ func compact(args json.RawMessage) string {
 	return b.String()
 }
 
-// found returns how the agent repeats itself, or "" if it does not.
-func (c *loopDetector) found() string {
+// Found returns how the agent repeats itself, or "" if it does not.
+func (c *Repeats) Found() string {
 	n := len(c.acts)
 	tail := func(k int, like func(a, b act) bool) bool {
 		if n < k {
@@ -94,7 +93,7 @@ func (c *loopDetector) found() string {
 	return ""
 }
 
-func (c *loopDetector) alternates() bool {
+func (c *Repeats) alternates() bool {
 	n := len(c.acts)
 	if n < backForth {
 		return false
@@ -108,20 +107,9 @@ func (c *loopDetector) alternates() bool {
 	return last[0].call != last[1].call
 }
 
-// unstick reminds the model the first time and stops the turn the second time.
-func (l *Loop) unstick(ctx context.Context, w *worker, t *transcript, why string) (session.State, error) {
-	if t.repeats.nudged {
-		return l.endTurn(ctx, w, t, "STATUS$ERROR_STUCK", "AgentStuckInLoopError: Agent got stuck in a loop: "+why+". Send a message to continue.")
-	}
-	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		if s.Claim != w.claim {
-			return nil, session.ErrNotOwner
-		}
-		return []session.Payload{session.Nudged{Rule: ruleStuck, Text: "You are going round in circles: " + why +
-			". Doing it again will not help. Think about what you assumed and try something else; if you cannot go on, say what is in the way and ask the user."}}, nil
-	})
-	if err != nil {
-		return l.left(ctx, w, err)
-	}
-	return st, nil
+// After returns what Found will return after another result.
+func (c *Repeats) After(r session.ToolReturned) string {
+	next := Repeats{acts: slices.Clone(c.acts)}
+	next.Did(r)
+	return next.Found()
 }

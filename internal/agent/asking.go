@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"deckhand/internal/session"
+)
+
+// isAsking reports whether the model call in progress is this worker's own, and not one that an earlier owner left behind.
+func (w *worker) isAsking(st session.State) bool {
+	return st.Ask != nil && st.Ask.Call == w.asked && st.Claim == w.claim
+}
+
+// errGrew says that something was said since the history was read.
+var errGrew = errors.New("the session grew")
+
+// prepareCall records that the model is called, unless something else is to be done first: then that is done.
+func (l *Loop) prepareCall(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
+	if st.InTurn && st.Asks >= p.MaxAsks {
+		return l.endTurn(ctx, w, t, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to continue.", p.MaxAsks))
+	}
+	if why := t.repeats.Found(); st.InTurn && why != "" {
+		return l.unstick(ctx, w, t, why)
+	}
+	if t.crowded(p, w.offered()) && w.condensed < maxCondensed {
+		if !st.InTurn {
+			return l.begin(ctx, w, p, t)
+		}
+		return l.condense(ctx, w, st, p, t)
+	}
+	if w.refresh(ctx, p) {
+		t.since += int64(w.offered()) // the provider has not counted these yet
+	}
+	if st, done, err := l.recall(ctx, w, st, t); done || err != nil {
+		return st, err
+	}
+	begun := st.InTurn
+	st, err := l.reserve(ctx, w, p, t)
+	var over *session.BudgetError
+	switch {
+	case errors.Is(err, errGrew):
+		return l.Sessions.Load(ctx, w.id)
+	case errors.As(err, &over) && !begun: // a turn that ends for lack of money has begun
+		return l.begin(ctx, w, p, t)
+	case errors.As(err, &over):
+		id, why := outOfMoney(over)
+		return l.endTurn(ctx, w, t, id, why)
+	case err != nil:
+		return l.left(ctx, w, err)
+	}
+	return st, nil
+}
+
+// reserve reserves the money for a call about exactly the history that was read,
+// with the model that is chosen now: what was not read is neither paid for nor
+// answered, but read first.
+func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript) (session.State, error) {
+	return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		if s.Claim == w.claim && (s.Last != t.upTo || s.Overrides != w.chosen.Own) {
+			return nil, errGrew
+		}
+		return s.BeginTurn(w.claim)
+	}, func(s session.State) ([]session.Payload, error) { return w.askModel(s, p, t) })
+}
+
+// askModel reserves the money for a call about the history in t.
+func (w *worker) askModel(s session.State, p Profile, t *transcript) ([]session.Payload, error) {
+	w.answer = answerLimit(p.Info)
+	if limit, ok := s.Budget(p.Budget); ok {
+		w.answer = t.affordable(p, w.offered(), limit-s.Committed())
+	}
+	w.asked = fmt.Sprintf("m%d", s.Last+1)
+	return s.AskModel(w.claim, session.ModelAsked{Call: w.asked, Model: p.ModelName, Reserved: t.worstCase(p, w.offered(), w.answer)}, p.Budget)
+}
+
+// askingNext is the rule that calls the model in one append with the last result it waits for. It does nothing
+// if something is to be done between the two: then the next step does that, and calls the model.
+func (l *Loop) askingNext(ctx context.Context, w *worker, p Profile, t *transcript, r session.ToolReturned) func(session.State) ([]session.Payload, error) {
+	nothing := func(session.State) ([]session.Payload, error) { return nil, nil }
+	now, known := l.Sessions.Known(ctx, w.id)
+	if !known || len(now.Open) != 1 || len(now.Announced) > 0 || !l.Admission.Idle() || l.Busy != nil && l.Busy() {
+		return nothing
+	}
+	if err := t.advance(ctx, l.Log, now); err != nil {
+		return nothing // the next step meets the error, too
+	}
+	if w.refresh(ctx, p) {
+		t.since += int64(w.offered())
+	}
+	result := weight(t.result(now.Last+1, r))
+	t.grow(result)
+	busy := len(t.held) > 0 || t.repeats.After(r) != "" || p.MaxMessages > 0 && len(t.messages) >= p.MaxMessages || t.full(p, w.offered())
+	t.grow(-result)
+	if busy {
+		return nothing
+	}
+	return func(s session.State) ([]session.Payload, error) {
+		free := s.InTurn && s.Over == "" && len(s.Open) == 0 && len(s.Announced) == 0 && !s.Paused && !s.Pausing && s.Compact == nil && len(s.Grants) == 0
+		if !free || s.Replaying() || s.Asks >= p.MaxAsks || s.Last != t.upTo+1 || s.Overrides != w.chosen.Own {
+			return nil, nil
+		}
+		t.grow(result)
+		defer t.grow(-result)
+		out, err := w.askModel(s, p, t)
+		if err != nil {
+			return nil, nil // the next step says what is wrong
+		}
+		return out, nil
+	}
+}
