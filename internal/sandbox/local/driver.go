@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -66,6 +67,8 @@ type Driver struct {
 	base   *base
 	spare  spare
 	locks  lock.Table
+	// mappedBefore says that a sandbox had overlays over folders with mapped owners.
+	mappedBefore atomic.Bool
 
 	mu   sync.Mutex
 	told map[string]bool // notes that were logged

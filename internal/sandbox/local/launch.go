@@ -138,6 +138,9 @@ func (d *Driver) build(ctx context.Context, p *place, o plan) (*child, error) {
 	for _, note := range report.Notes {
 		d.tell(note)
 	}
+	if !o.plain && len(report.Notes) == 0 {
+		d.mappedBefore.Store(true)
+	}
 	p.child.process.Close()
 	return p.child, nil
 }

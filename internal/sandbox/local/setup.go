@@ -84,7 +84,7 @@ const maxEnv = box.MaxMessage / 4
 // the caller's to close, also after an error.
 func (d *Driver) setup(p *place, o plan, pid int) (*box.Setup, []*os.File, error) {
 	s := &box.Setup{
-		ID: p.id, Box: p.dir, Network: string(o.network), Plain: o.plain,
+		ID: p.id, Box: p.dir, Network: string(o.network), Plain: o.plain, Mapped: d.mappedBefore.Load(),
 		Root:     box.Layer{Name: rootLayer, Source: d.base.root, Target: "/"},
 		FileSize: uint64(o.limits.Disk), Tether: o.look != nil, WorkReadOnly: o.look != nil,
 	}

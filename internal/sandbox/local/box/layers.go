@@ -1,6 +1,7 @@
 package box
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ func (b *builder) openLayers() error {
 			return err
 		}
 		low := lower{Layer: l, fd: fd, plain: -1}
-		if l.Tree > 0 && l.Target != "/" && !b.setup.Plain {
+		if l.Tree > 0 && l.Target != "/" && !b.setup.Plain && !b.setup.Mapped {
 			if low.plain, err = cloneTree(l.Source, false); err != nil {
 				low.plain = -1 // the host's path may be closed to us; the tree is what counts
 			} else if err := restrict(low.plain, quiet|unix.MOUNT_ATTR_RDONLY); err != nil {
@@ -126,12 +127,18 @@ func (b *builder) overlay(l lower, at string) error {
 
 // mountOverlay mounts an overlay that writes back its changes like any other folder, instead of at its end. Without
 // volatile, the kernel flushes the whole file system of the host whenever a sandbox ends, and each durable write of the
-// server waits for that. The mark that would keep the changes from being mounted again is removed at once.
+// server waits for that. The mark that would keep the changes from being mounted again is moved away at once; removing it
+// would free blocks, and some disks take long for that.
 func mountOverlay(at, data, work string) error {
-	if unix.Mount("overlay", at, "overlay", noSuid, data+",volatile") == nil {
-		return os.RemoveAll(filepath.Join(work, "work", "incompat"))
+	if unix.Mount("overlay", at, "overlay", noSuid, data+",volatile") != nil {
+		return unix.Mount("overlay", at, "overlay", noSuid, data)
 	}
-	return unix.Mount("overlay", at, "overlay", noSuid, data)
+	mark, away := filepath.Join(work, "work", "incompat"), filepath.Join(work, "mark")
+	if unix.Rename(mark, away) == nil {
+		return nil
+	}
+	// There is one of an earlier mount.
+	return errors.Join(os.RemoveAll(away), os.RemoveAll(mark))
 }
 
 func wrap(doing string, err error) error {

@@ -51,7 +51,7 @@ func (s *Setup) exchange(w *wire) {
 	for _, n := range []*int{&s.BoxTree, &s.WorkTree} {
 		w.number(n)
 	}
-	for _, is := range []*bool{&s.WorkReadOnly, &s.Plain, &s.Tether} {
+	for _, is := range []*bool{&s.WorkReadOnly, &s.Plain, &s.Mapped, &s.Tether} {
 		w.flag(is)
 	}
 	for _, n := range []*uint64{&s.FileSize, &s.Processes, &s.Data} {
