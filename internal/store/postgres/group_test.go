@@ -134,7 +134,7 @@ func TestPoison(t *testing.T) {
 	if _, err := db.Row(t.Context(), bad.batch.ID); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("the poison was stored: %v", err)
 	}
-	if n := db.writer.splits.Load(); n != 1 {
+	if n := db.writer.splits.Load(); n > 1 { // none if a writer took the poison alone
 		t.Errorf("%d groups were split", n)
 	}
 	must(t, db.Healthy()) // the database is not at fault
