@@ -41,8 +41,8 @@ func reopen(terminal string) string {
 	return "{ __dh_l=; } 2>/dev/null 7>&1||\\exec >&" + terminal + ";{ __dh_l=; } 7>&2 2>/dev/null||\\exec 2>&" + terminal + ";"
 }
 
-// bashReopen is the same for bash, without copying descriptors. Our name in the conditions keeps a trap of DEBUG from them.
-const bashReopen = `[[ $__dh_G && -e /dev/fd/1 ]]||\exec >&255;[[ $__dh_G && -e /dev/fd/2 ]]||\exec 2>&255;`
+// bashReopen is the same for bash, without copying descriptors. Our name in the condition keeps a trap of DEBUG from it.
+const bashReopen = `[[ $__dh_G && -t 1 && -t 2 ]]||__dh_j;`
 
 // bash runs a command with one line of the pipe, see bashLine.
 //
@@ -64,24 +64,30 @@ var bash = dialect{
 			`__dh_p=$'` + mark + `;p;${__dh_n};${__dh_s};${__dh_o}\a'`, `readonly __dh_p`,
 			// With "builtin exec" the redirection would end with the line.
 			`__dh_w() { [[ -t 255 ]] || command exec 255<>/dev/tty || \exec 255<>/dev/tty; }`, `__dh_w`,
+			`__dh_j() { [[ -t 1 || -e /dev/fd/1 ]] || \exec >&255; [[ -t 2 || -e /dev/fd/2 ]] || \exec 2>&255; }`,
 			// "set -x" and "set -v" are off between commands.
-			`__dh_b() { __dh_d=0 __dh_n=$1; builtin eval "__dh_i() { __dh_n=$1; }"; builtin printf -v __dh_c %b "$2"; if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; ` +
-				`if [[ $__dh_v ]]; then __dh_c="builtin set -$__dh_v"$'\n'$__dh_c; fi; __dh_v=; ` +
-				`__dh_w; builtin printf '` + mark + `;b;%s\a' "$1" >&255; }`,
+			`__dh_b() { __dh_d=0 __dh_n=$1; builtin printf -v __dh_c %b "$2"; if [[ $-$__dh_v == *[vx]* ]]; then __dh_l; fi; ` +
+				`[[ -t 255 ]] || __dh_w; builtin printf '` + mark + `;b;%s\a' "$1" >&255; }`,
+			`__dh_l() { if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; if [[ $__dh_v ]]; then __dh_c="builtin set -$__dh_v"$'\n'$__dh_c; fi; __dh_v=; }`,
 			`__dh_r() { builtin return "$__dh_s"; }`,
-			`__dh_m() { __dh_w; builtin printf '` + mark + `;%s;%s;%s;%s\a' "$1" "$__dh_n" "$__dh_s" "$__dh_o" >&255; }`,
+			`__dh_m() { [[ -t 255 ]] || __dh_w; builtin printf '` + mark + `;%s;%s;%s;%s\a' "$1" "$__dh_n" "$__dh_s" "$__dh_o" >&255; }`,
 			bashTrap,
+			// Where a command has left everything as it was, nothing is to be repaired. This function is short, and calls no other
+			// one, since bash copies a function each time it is called.
+			`__dh_e() { if [[ ${__dh_n-} && ${__dh_d-}${__dh_v-}${__dh_K-} == 0 && $- != *[evx]* && -t 1 && -t 9 && -t 255 && $PS1 == "$__dh_p" && ! ${PS0-}${PS2-} && ${PROMPT_COMMAND[*]-} == "$__dh_q" ]] && ` +
+				`builtin enable ` + bashUses + ` && builtin eval builtin :; then __dh_s=$__dh_z __dh_d=1 __dh_o=; builtin printf '` + mark + `;e;%s;%s;\a' "$__dh_n" "$__dh_s" >&255; else __dh_f; fi; }`,
 			// A command may have unset our variables.
-			`__dh_e() { if [[ ! ${__dh_n-} ]]; then __dh_i; fi; __dh_d=${__dh_d-0} __dh_s=${__dh_s-0} __dh_v=${__dh_v-} __dh_K=${__dh_K-} __dh_D=${__dh_D-}; if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; if [[ $- == *v* ]]; then __dh_v+=v; builtin set +v; fi; __dh_o=$__dh_v$__dh_K __dh_K=; if [[ $- == *e* ]]; then __dh_o+=e; fi; if [[ ! -t 1 && -e /dev/fd/1 ]]; then __dh_o+=r; fi; ` +
+			`__dh_f() { __dh_n=${__dh_n:-?} __dh_d=${__dh_d-0} __dh_s=${__dh_s-0} __dh_v=${__dh_v-} __dh_K=${__dh_K-} __dh_D=${__dh_D-}; if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; if [[ $- == *v* ]]; then __dh_v+=v; builtin set +v; fi; __dh_o=$__dh_v$__dh_K __dh_K=; if [[ $- == *e* ]]; then __dh_o+=e; fi; if [[ ! -t 1 && -e /dev/fd/1 ]]; then __dh_o+=r; fi; ` +
 				`if ! { { builtin enable ` + bashUses + ` || \enable ` + bashUses + `; } && builtin eval builtin :; }; then __dh_o+=d; fi; ` +
 				`if [[ $__dh_d == 0 ]]; then __dh_s=$__dh_z __dh_d=1; __dh_m e; fi; ` +
 				// After an interrupted command nothing else calls it; usually there is nothing
 				// left to do.
-				`builtin unset PROMPT_COMMAND; PROMPT_COMMAND='case $__dh_d in 0) ` + bashEnd + `;; esac'; ` +
+				`builtin unset PROMPT_COMMAND; PROMPT_COMMAND=$__dh_q; ` +
 				`if [[ $__dh_v == *x* ]]; then PROMPT_COMMAND='` + bashEnd + `'; fi; PS0= PS2=; ` +
 				// The prompt goes to standard error. Its mark must not go to a file.
 				`if [[ -t 9 ]]; then PS1=$__dh_p; else PS1= PROMPT_COMMAND+=';` + quietly("__dh_m p") + `'; fi; }`,
-			`readonly __dh_g __dh_h __dh_G; readonly -f __dh_w __dh_b __dh_r __dh_m __dh_t __dh_u __dh_e __dh_k __dh_a`, bashEnd,
+			`__dh_y() { ` + bashEnd + `; }`, `readonly __dh_q='case $__dh_d in 0) __dh_y;; esac'`,
+			`readonly __dh_g __dh_h __dh_G; readonly -f __dh_w __dh_j __dh_b __dh_l __dh_r __dh_m __dh_t __dh_u __dh_e __dh_f __dh_y __dh_k __dh_a`, bashEnd,
 		}, "; ") + "\n"
 	},
 }
@@ -128,7 +134,10 @@ func closing(text, last string, always bool) string {
 // for it would end the shell at Ctrl-C. The descriptor of the file is closed before the command: bash
 // would keep a copy as descriptor 10, and lose its own input where a command closes that.
 func bashLine(p *process, number int64, text string) string {
-	begin, eval, end := "__dh_b ", ifElse("__dh_r", `\builtin eval "$__dh_c" <&255`), bashEnd
+	begin, eval, end := "__dh_b ", `\builtin eval "$__dh_c" <&255`, bashEnd
+	if p.status != 0 {
+		eval = ifElse("__dh_r", eval)
+	}
 	if p.hooked {
 		begin = `\builtin trap - $__dh_G; __dh_a; __dh_b `
 		eval = `\builtin . /proc/self/fd/7 7<<<'{ \command exec 7<&- || __dh_x=; \builtin eval "$__dh_D"; } >/dev/null 2>&1;` + ifElse("__dh_r", `\builtin eval "$__dh_c" <&255`) +

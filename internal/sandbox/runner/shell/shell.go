@@ -346,6 +346,9 @@ func (sh *shell) marked(p *process, m marks.Mark) {
 	sh.noteTrace(p, m)
 	sh.restored(p, m)
 	j := sh.job
+	if m.Number == marks.Unknown && j != nil && closed(j.begun) {
+		m.Number = j.number
+	}
 	switch {
 	case m.Kind == marks.Took && (j == nil || j.number != m.Number || !closed(j.begun)):
 	case m.Number == 0:

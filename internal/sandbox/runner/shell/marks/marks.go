@@ -31,10 +31,13 @@ const (
 	Prompted = 'p' // the shell reads its next line; what ran before it has ended
 )
 
+// Unknown is the number of a mark after a command that unset the shell's variables.
+const Unknown = -1
+
 // Mark is one that was found.
 type Mark struct {
 	Kind    byte
-	Number  int64
+	Number  int64 // of the command, or Unknown
 	Status  int
 	Errexit bool
 	Traced  bool // "set -v" is on, or in a plain shell "set -x"
@@ -184,11 +187,13 @@ func parseMark(b []byte) (m Mark, ok bool) {
 		return m, false
 	}
 	m.Kind = parts[0][0]
-	number, err := strconv.ParseUint(string(parts[1]), 10, 63)
-	if err != nil {
+	if string(parts[1]) == "?" {
+		m.Number = Unknown
+	} else if number, err := strconv.ParseUint(string(parts[1]), 10, 63); err != nil {
 		return m, false
+	} else {
+		m.Number = int64(number)
 	}
-	m.Number = int64(number)
 	switch m.Kind {
 	case Began:
 		return m, len(parts) == 2

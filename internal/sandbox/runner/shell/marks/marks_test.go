@@ -51,6 +51,7 @@ func TestScanner(t *testing.T) {
 		"\x1b" + mark("e;1;0\a"):                    `"\x1b" e1/0 `,
 		"\x1b]5379;wor" + mark("e;1;0\a"):           `"\x1b]5379;wor" e1/0 `,
 		mark("e;1;") + mark("e;1;0\a"):              `"\x1b]5379;word;e;1;" e1/0 `,
+		mark("e;?;0;\a"):                            `e-1/0 `,
 		mark("x;1;0\a"):                             ``,
 		mark("e;1\a"):                               ``,
 		mark("b;1;0\a"):                             ``,
