@@ -75,7 +75,7 @@ var bash = dialect{
 			// Where a command has left everything as it was, nothing is to be repaired. This function is short, and calls no other
 			// one, since bash copies a function each time it is called.
 			`__dh_e() { if [[ ${__dh_n-} && ${__dh_d-}${__dh_v-}${__dh_K-} == 0 && $- != *[evx]* && -t 1 && -t 9 && -t 255 && $PS1 == "$__dh_p" && ! ${PS0-}${PS2-} && ${PROMPT_COMMAND[*]-} == "$__dh_q" ]] && ` +
-				`builtin enable ` + bashUses + ` && builtin eval builtin :; then __dh_s=$__dh_z __dh_d=1 __dh_o=; builtin printf '` + mark + `;e;%s;%s;\a' "$__dh_n" "$__dh_s" >&255; else __dh_f; fi; }`,
+				`builtin enable ` + bashUses + ` && builtin eval builtin :; then __dh_s=$__dh_z __dh_d=1 __dh_o=; else __dh_f; fi; }`,
 			// A command may have unset our variables.
 			`__dh_f() { __dh_n=${__dh_n:-?} __dh_d=${__dh_d-0} __dh_s=${__dh_s-0} __dh_v=${__dh_v-} __dh_K=${__dh_K-} __dh_D=${__dh_D-}; if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; if [[ $- == *v* ]]; then __dh_v+=v; builtin set +v; fi; __dh_o=$__dh_v$__dh_K __dh_K=; if [[ $- == *e* ]]; then __dh_o+=e; fi; if [[ ! -t 1 && -e /dev/fd/1 ]]; then __dh_o+=r; fi; ` +
 				`if ! { { builtin enable ` + bashUses + ` || \enable ` + bashUses + `; } && builtin eval builtin :; }; then __dh_o+=d; fi; ` +
