@@ -41,8 +41,8 @@ type tail struct {
 	size        int
 }
 
-// Batch is a row of events, decoded at the first read, so that the result is the same as
-// reading from the file.
+// Batch is a row of events, decoded at the first read unless it is known how they would be decoded, so that
+// the result is the same as reading from the file.
 type Batch struct {
 	Last, At int64
 	Body     []byte
@@ -50,6 +50,21 @@ type Batch struct {
 	once   sync.Once
 	events []session.Event
 	err    error
+}
+
+// Appended is the row of a batch that was just stored, the first of whose events has the time at.
+func Appended(b session.Batch, last, at int64, body []byte) *Batch {
+	row := &Batch{Last: last, At: at, Body: body}
+	events := make([]session.Event, len(b.Events))
+	for i, e := range b.Events {
+		p, ok := session.AsStored(e.Payload)
+		if !ok {
+			return row
+		}
+		events[i] = session.Event{Number: e.Number, At: time.UnixMicro(e.At.UnixMicro()).UTC(), Payload: p}
+	}
+	row.once.Do(func() { row.events = events })
+	return row
 }
 
 // Decode reads the events, the last of which has the number Last. With an error come the

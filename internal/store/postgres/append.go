@@ -96,7 +96,7 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 	if a.drops {
 		db.recent.Forget(b.ID)
 	} else {
-		db.recent.Add(b.ID, b.After, &packed.Batch{Last: a.batch.Row.Last, At: a.at, Body: a.body})
+		db.recent.Add(b.ID, b.After, packed.Appended(b, a.batch.Row.Last, a.at, a.body))
 	}
 	return nil
 }

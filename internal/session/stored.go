@@ -1,0 +1,87 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
+)
+
+// AsStored returns a payload as Decode returns it after Encode, for the frequent kinds whose decoding is
+// the larger part of reading back what was just stored. False for all others, and for what
+// does not survive Encode as it is.
+func AsStored(p Payload) (Payload, bool) {
+	switch p := p.(type) {
+	case UserSaid:
+		p.Images, p.Files = omitted(p.Images), omitted(p.Files)
+		return p, valid(p.Text, p.Key) && valid(p.Images...) && valid(p.Files...)
+	case TurnBegan:
+		return p, true
+	case ModelAsked:
+		return p, valid(p.Call, p.Model, p.Purpose)
+	case ModelAnswered:
+		if len(p.ToolCalls) > 0 {
+			p.ToolCalls = slices.Clone(p.ToolCalls)
+		} else {
+			p.ToolCalls = nil
+		}
+		for i, c := range p.ToolCalls {
+			args, ok := compact(c.Args)
+			if !ok || !valid(c.ID, c.Name) {
+				return nil, false
+			}
+			p.ToolCalls[i].Args = args
+		}
+		raw, ok := compact(p.Raw)
+		p.Raw = raw
+		return p, ok && valid(p.Call, p.Text, p.Reasoning, p.Purpose)
+	case ToolCalled:
+		args, ok := compact(p.Args)
+		p.Args = args
+		return p, ok && valid(p.ID, p.Name, p.Thought, string(p.Origin))
+	case ToolReturned:
+		details, ok := compact(p.Details)
+		args, fine := compact(p.Args)
+		p.Details, p.Args, p.Images = details, args, omitted(p.Images)
+		return p, ok && fine && valid(p.ID, p.Name, string(p.Outcome), p.Output, string(p.Origin)) && valid(p.Images...)
+	case TurnEnded:
+		return p, valid(string(p.State), p.ErrorID, p.Reason)
+	}
+	return nil, false
+}
+
+// valid reports whether texts are stored as they are.
+func valid(texts ...string) bool {
+	for _, t := range texts {
+		if !utf8.ValidString(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// omitted is what an omitted list decodes to.
+func omitted(l []string) []string {
+	if len(l) == 0 {
+		return nil
+	}
+	return l
+}
+
+// compact returns JSON as it is stored within other JSON.
+func compact(raw json.RawMessage) (json.RawMessage, bool) {
+	if len(raw) == 0 {
+		return nil, true
+	}
+	var b bytes.Buffer
+	b.Grow(len(raw))
+	if json.Compact(&b, raw) != nil || !utf8.Valid(raw) {
+		return nil, false
+	}
+	if bytes.ContainsAny(b.Bytes(), "<>&\u2028\u2029") {
+		var escaped bytes.Buffer
+		json.HTMLEscape(&escaped, b.Bytes())
+		b = escaped
+	}
+	return b.Bytes(), true
+}

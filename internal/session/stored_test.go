@@ -1,0 +1,85 @@
+package session_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"deckhand/internal/session"
+)
+
+// fill sets all fields of v, so that a field that is added later is a part of the test.
+func fill(v reflect.Value, text string, raw json.RawMessage) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), text, raw)
+		}
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(7)
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			v.SetBytes(raw)
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fill(v.Index(i), text, raw)
+		}
+	default:
+		panic("fill does not know " + v.Type().String())
+	}
+}
+
+// What is kept of an append in memory is what a reader of the store gets.
+func TestAsStored(t *testing.T) {
+	t.Parallel()
+	check := func(p session.Payload) (kept bool) {
+		t.Helper()
+		b, err := session.Encode(p)
+		if err != nil {
+			return false
+		}
+		want, err := session.Decode(p.Kind(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := session.AsStored(p)
+		if ok && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v in memory, %+v stored", p.Kind(), got, want)
+		}
+		return ok
+	}
+	kept := 0
+	for _, p := range session.Payloads() {
+		if !check(p) {
+			continue
+		}
+		kept++
+		for _, text := range []string{"plain", "<a> & \u2028 \x00 \" é 🙂", "invalid \xff"} {
+			for _, raw := range []string{`{"a":1}`, "{ \"a\" : \"<b> \u2029 &\" }", "[]", "null", "{\"a\": \"\xff\"}"} {
+				v := reflect.New(reflect.TypeOf(p)).Elem()
+				fill(v, text, json.RawMessage(raw))
+				check(v.Interface().(session.Payload))
+			}
+		}
+		empty := reflect.New(reflect.TypeOf(p)).Elem()
+		for i := range empty.NumField() {
+			if f := empty.Field(i); f.Kind() == reflect.Slice && f.Type() != reflect.TypeFor[json.RawMessage]() {
+				f.Set(reflect.MakeSlice(f.Type(), 0, 0))
+			}
+		}
+		check(empty.Interface().(session.Payload))
+	}
+	if kept != 7 {
+		t.Errorf("%d kinds are kept, want 7", kept)
+	}
+	called := session.ModelAnswered{ToolCalls: []session.ToolCall{{ID: "a", Name: "b", Args: json.RawMessage(`{ }`)}}}
+	if !check(called) || string(called.ToolCalls[0].Args) != "{ }" {
+		t.Errorf("the payload that was appended became %+v", called)
+	}
+}
