@@ -67,8 +67,7 @@ type Driver struct {
 	base   *base
 	spare  spare
 	locks  lock.Table
-	// mappedBefore says that a sandbox had overlays over folders with mapped owners.
-	mappedBefore atomic.Bool
+	mappedBefore atomic.Bool // a sandbox had overlays over folders with mapped owners
 
 	mu   sync.Mutex
 	told map[string]bool // notes that were logged
