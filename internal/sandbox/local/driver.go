@@ -61,12 +61,12 @@ type Driver struct {
 	limits   sandbox.Limits
 	log      *slog.Logger
 
-	rights rights.Rights
-	groups *cgroup.Parent
-	users  *users
-	base   *base
-	spare  spare
-	locks  lock.Table
+	rights       rights.Rights
+	groups       *cgroup.Parent
+	users        *users
+	base         *base
+	spare        spare
+	locks        lock.Table
 	mappedBefore atomic.Bool // a sandbox had overlays over folders with mapped owners
 
 	mu   sync.Mutex

@@ -57,7 +57,7 @@ func Appended(b session.Batch, last, at int64, body []byte) *Batch {
 	row := &Batch{Last: last, At: at, Body: body}
 	events := make([]session.Event, len(b.Events))
 	for i, e := range b.Events {
-		p, ok := session.AsStored(e.Payload)
+		p, ok := asStored(e.Payload)
 		if !ok {
 			return row
 		}

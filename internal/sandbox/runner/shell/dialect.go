@@ -99,29 +99,6 @@ const bashUses = ". : builtin command enable eval exec printf return set unset"
 // descriptor 9, unless it is closed.
 var bashEnd = quietly("__dh_z=$?") + ";{ __dh_e; } 9>&2 2>/dev/null||" + quietly("__dh_e")
 
-// closing is text with a last line that takes its exit code. Without it a user's
-// "set -e" would end the shell for a code that it lets pass in the text itself,
-// as in "! true" or "false && true", and a trap of ERR would be run twice. It is left
-// out where neither has a part, since it could complete a text that is not complete.
-// What may have an unfinished here-document is left alone: the line would become a
-// part of it.
-func closing(text, last string, always bool) string {
-	if strings.Contains(text, "<<") && !heredoc.Complete(text) {
-		return text
-	}
-	if strings.HasSuffix(strings.TrimSuffix(text, "\n"), `\`) {
-		text += "\n\n" // the line goes on, with nothing; bash ends if the text ends there
-	}
-	end := strings.TrimSpace(text)
-	if strings.HasSuffix(end, "|") || strings.HasSuffix(end, "&&") || !always && !strings.Contains(text, "set -") && !strings.Contains(text, "errexit") {
-		return text
-	}
-	if strings.Contains(text, "eval") {
-		text += "\n" // after a syntax error in an eval, bash takes the next line for a part of a command
-	}
-	return text + "\n" + last
-}
-
 // bashLine runs a command. It is evaluated where the line is, at the top level,
 // so that everything it sets stays set. The condition puts the previous exit
 // code into $? where "set -e" does not see it. Bash takes the end of a text that
@@ -146,7 +123,7 @@ func bashLine(p *process, number int64, text string) string {
 	if p.traceTo != "" {
 		end = "{ " + end + "; } " + p.traceTo + ">/dev/null"
 	}
-	return quietly(begin+strconv.FormatInt(number, 10)+" "+bashstate.Text(closing(text, end, p.errexit || p.hooked && p.mayERR))) + ";" +
+	return quietly(begin+strconv.FormatInt(number, 10)+" "+bashstate.Text(heredoc.Close(text, end, p.errexit || p.hooked && p.mayERR))) + ";" +
 		bashReopen + eval + ";" + end + "\n\n"
 }
 

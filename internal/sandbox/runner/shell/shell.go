@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"deckhand/internal/sandbox/runner/processes"
+	"deckhand/internal/sandbox/runner/shell/heredoc"
 	"deckhand/internal/sandbox/runner/shell/marks"
 	"deckhand/internal/sandbox/runner/spawn"
 )
@@ -199,7 +200,7 @@ func (sh *shell) script(j *job) error {
 	if err != nil {
 		return err
 	}
-	text := closing(j.text, plainClose, sh.proc.errexit) + "\n"
+	text := heredoc.Close(j.text, plainClose, sh.proc.errexit) + "\n"
 	if sh.proc.traced {
 		text = plainTrace + text
 	}

@@ -1,4 +1,4 @@
-package session_test
+package packed
 
 import (
 	"encoding/json"
@@ -36,7 +36,7 @@ func fill(v reflect.Value, text string, raw json.RawMessage) {
 }
 
 // What is kept of an append in memory is what a reader of the store gets.
-func TestAsStored(t *testing.T) {
+func TestAppendedIsAsStored(t *testing.T) {
 	t.Parallel()
 	check := func(p session.Payload) (kept bool) {
 		t.Helper()
@@ -48,7 +48,7 @@ func TestAsStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok := session.AsStored(p)
+		got, ok := asStored(p)
 		if ok && !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v in memory, %+v stored", p.Kind(), got, want)
 		}

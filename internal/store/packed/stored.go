@@ -1,25 +1,27 @@
-package session
+package packed
 
 import (
 	"bytes"
 	"encoding/json"
 	"slices"
 	"unicode/utf8"
+
+	"deckhand/internal/session"
 )
 
-// AsStored returns a payload as Decode returns it after Encode, for the frequent kinds whose decoding is
+// asStored returns a payload as session.Decode returns it after session.Encode, for the frequent kinds whose decoding is
 // the larger part of reading back what was just stored. False for all others, and for what
 // does not survive Encode as it is.
-func AsStored(p Payload) (Payload, bool) {
+func asStored(p session.Payload) (session.Payload, bool) {
 	switch p := p.(type) {
-	case UserSaid:
+	case session.UserSaid:
 		p.Images, p.Files = omitted(p.Images), omitted(p.Files)
 		return p, valid(p.Text, p.Key) && valid(p.Images...) && valid(p.Files...)
-	case TurnBegan:
+	case session.TurnBegan:
 		return p, true
-	case ModelAsked:
+	case session.ModelAsked:
 		return p, valid(p.Call, p.Model, p.Purpose)
-	case ModelAnswered:
+	case session.ModelAnswered:
 		if len(p.ToolCalls) > 0 {
 			p.ToolCalls = slices.Clone(p.ToolCalls)
 		} else {
@@ -35,16 +37,16 @@ func AsStored(p Payload) (Payload, bool) {
 		raw, ok := compact(p.Raw)
 		p.Raw = raw
 		return p, ok && valid(p.Call, p.Text, p.Reasoning, p.Purpose)
-	case ToolCalled:
+	case session.ToolCalled:
 		args, ok := compact(p.Args)
 		p.Args = args
 		return p, ok && valid(p.ID, p.Name, p.Thought, string(p.Origin))
-	case ToolReturned:
+	case session.ToolReturned:
 		details, ok := compact(p.Details)
 		args, fine := compact(p.Args)
 		p.Details, p.Args, p.Images = details, args, omitted(p.Images)
 		return p, ok && fine && valid(p.ID, p.Name, string(p.Outcome), p.Output, string(p.Origin)) && valid(p.Images...)
-	case TurnEnded:
+	case session.TurnEnded:
 		return p, valid(string(p.State), p.ErrorID, p.Reason)
 	}
 	return nil, false
