@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -180,11 +181,17 @@ func (r *Repository) file(m *Manifest, kind, name, path string) error {
 
 // Record records in the data directory that a backup was made, for the health page.
 func Record(dataDir string) error {
-	path := filepath.Join(dataDir, recordFile)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	info, err := os.Stat(dataDir)
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	return errors.Join(f.Close(), os.Chtimes(path, now, now))
+	path := filepath.Join(dataDir, recordFile)
+	fresh := path + ".new"
+	if err := os.WriteFile(fresh, nil, 0o600); err != nil {
+		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
+		err = os.Lchown(fresh, int(owner.Uid), int(owner.Gid))
+	}
+	return errors.Join(err, os.Rename(fresh, path)) // also replaces a file of another user
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"deckhand/internal/datadir"
 )
@@ -386,6 +387,30 @@ func TestHostileFolder(t *testing.T) {
 	}
 	if _, err := r.List(); err == nil || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("a manifest that controls the terminal: %v", err)
+	}
+}
+
+// A backup of root is recorded for the user of the server, even if root created the file.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	owner := os.Geteuid()
+	if owner == 0 {
+		owner = 65534
+	}
+	file := filepath.Join(dir, recordFile)
+	if err := errors.Join(os.Chown(dir, owner, -1), os.WriteFile(file, nil, 0o600), os.Chtimes(file, time.Time{}, time.Unix(1, 0))); err != nil {
+		t.Fatal(err)
+	}
+	if err := Record(dir); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uid := info.Sys().(*syscall.Stat_t).Uid; int(uid) != owner || info.ModTime().Unix() == 1 {
+		t.Errorf("the file belongs to %d, wanted %d, and is of %v", uid, owner, info.ModTime())
 	}
 }
 

@@ -95,7 +95,7 @@ func (t Target) prepare(ctx context.Context) error {
 		return err
 	}
 	if _, err := os.Lstat(mark); err != nil && len(names) > 0 {
-		return fmt.Errorf("%s is not empty; choose a new --data-dir", t.DataDir)
+		return fmt.Errorf("%s is not empty; move its content away, or choose a new --data-dir", t.DataDir)
 	}
 	for _, n := range names {
 		if n.Name() != unfinished {

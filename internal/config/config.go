@@ -251,8 +251,13 @@ func (r *Resolver) Load() error {
 	}
 	path := configPath(r.Args)
 	if r.service = r.Service.of(r.Args, path); r.service {
-		if err := errors.Join(r.Service.adopt(), r.Service.become()); err != nil {
+		if err := r.Service.adopt(); err != nil {
 			return err
+		}
+		if verb := command(r.Args); verb != "backup" && verb != restore { // they create folders first, and call Become
+			if err := r.Service.become(); err != nil {
+				return err
+			}
 		}
 		path = cmp.Or(configPath(r.Args), r.Service.Config)
 	}
@@ -262,19 +267,22 @@ func (r *Resolver) Load() error {
 }
 
 // configPath finds --config before the flags are parsed, since it decides what they are.
-func configPath(args []string) string {
+func configPath(args []string) string { return typed(args, "--config", "DECKHAND_CONFIG") }
+
+// typed returns the value of a flag on the command line or in the environment.
+func typed(args []string, flag, env string) string {
 	for i, a := range args {
-		if v, ok := strings.CutPrefix(a, "--config="); ok {
+		if v, ok := strings.CutPrefix(a, flag+"="); ok {
 			return v
 		}
-		if a == "--config" && i+1 < len(args) {
+		if a == flag && i+1 < len(args) {
 			return args[i+1]
 		}
 		if a == "--" {
 			break
 		}
 	}
-	return os.Getenv("DECKHAND_CONFIG")
+	return os.Getenv(env)
 }
 
 // Models returns the models in the config file.

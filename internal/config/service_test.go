@@ -30,8 +30,13 @@ func TestServiceOfThePackage(t *testing.T) {
 	if err := os.Mkdir(s.Data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if !used("key", "create") || !used("--config", s.Config, "config", "show") || !used("health") {
-		t.Error("did not use the service")
+	for _, args := range [][]string{
+		{"key", "create"}, {"--config", s.Config, "config", "show"}, {"health"}, {"backup", dir}, {"restore", dir},
+		{"key", "list", "--data-dir", s.Data}, {"key", "list", "--data-dir=" + s.Data + "/"},
+	} {
+		if !used(args...) {
+			t.Errorf("%v did not use the service", args)
+		}
 	}
 	for _, args := range [][]string{{"serve"}, {"run", "key"}, {}, {"key", "list", "--data-dir", dir}, {"key", "list", "--data-dir=" + dir}} {
 		if used(args...) {
@@ -67,10 +72,54 @@ func TestServiceOfThePackage(t *testing.T) {
 	if got := s.Hint(dir); !strings.Contains(got, "--data-dir "+s.Data) || s.Hint(s.Data) != "" {
 		t.Errorf("hint: %q", got)
 	}
-	if err := os.MkdirAll(DefaultDataDir(), 0o700); err != nil {
+	if got := s.ClientHint(dir); !strings.Contains(got, "--key-file") || s.ClientHint(s.Data) != "" {
+		t.Errorf("hint for clients: %q", got)
+	}
+	if err := os.MkdirAll(filepath.Join(DefaultDataDir(), "run"), 0o700); err != nil { // as deckhand run does
 		t.Fatal(err)
 	}
-	if used("key", "create") {
-		t.Error("used the service, but the user has a data directory")
+	if !used("key", "create") {
+		t.Error("did not use the service after deckhand run")
+	}
+	for _, name := range []string{"deckhand.db", "server.lock"} {
+		file := filepath.Join(DefaultDataDir(), name)
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if used("key", "create") || !used("key", "create", "--data-dir", s.Data) {
+			t.Errorf("%s: the user has a server, which must be used by default, and the service if it is named", name)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(s.Data); err != nil {
+		t.Fatal(err)
+	}
+	if !used("restore", dir) || used("backup", dir) {
+		t.Error("only restore is for the service if its data is missing")
+	}
+}
+
+// Folders are created for the owner of the data, or for the user of the service if there is no data.
+func TestBecomeCreatesFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := Service{Data: filepath.Join(dir, "data"), User: "root"}
+	if uid, gid, err := s.owner(); uid != 0 || gid != 0 || err != nil {
+		t.Errorf("the owner of missing data: %d %d %v", uid, gid, err)
+	}
+	made := filepath.Join(dir, "a", "b")
+	if err := createFor(os.Getuid(), os.Getgid(), made); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(made); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("created %v %v", info, err)
+	}
+	if err := createFor(os.Getuid(), os.Getgid(), dir); err != nil {
+		t.Errorf("an existing folder: %v", err)
+	}
+	if _, _, err := (Service{Data: s.Data, User: "no such user"}).owner(); err == nil {
+		t.Error("found a user that does not exist")
 	}
 }

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +51,7 @@ func (Create) Help() string {
 }
 
 // Run makes a backup.
-func (c *Create) Run(ctx context.Context, o *cli.Output, d *Deps) error {
+func (c *Create) Run(ctx context.Context, file *config.Resolver, o *cli.Output, d *Deps) error {
 	if c.Keep < 0 {
 		return cli.Usagef("--keep must not be negative")
 	}
@@ -57,7 +60,7 @@ func (c *Create) Run(ctx context.Context, o *cli.Output, d *Deps) error {
 		return err
 	}
 	if _, err := os.Stat(c.DataDir); err != nil || where.Missing() {
-		return fmt.Errorf("no database at %s; use the --data-dir and --database-url of the server", where)
+		return fmt.Errorf("no database at %s; use the --data-dir and --database-url of the server%s", where, config.Packaged.Hint(c.DataDir))
 	}
 	if inside, err := within(c.Dir, c.DataDir); err != nil || inside {
 		return errors.Join(err, errors.New("the backup folder must be outside the data directory"))
@@ -66,9 +69,12 @@ func (c *Create) Run(ctx context.Context, o *cli.Output, d *Deps) error {
 	if _, err := os.Stat(key); c.WithKey && err != nil {
 		return fmt.Errorf("--with-key: there is no %s; the server gets its key from %s", key, secret.EnvMaster)
 	}
+	if err := file.Become(c.Dir); err != nil {
+		return err
+	}
 	r, err := backup.Create(c.Dir)
 	if err != nil {
-		return err
+		return accessible(err, c.Dir)
 	}
 	defer r.Close()
 	p := watch(r, o.Stderr, "backup")
@@ -98,6 +104,18 @@ func (c *Create) Run(ctx context.Context, o *cli.Output, d *Deps) error {
 		return fmt.Errorf("backup %s is complete, but its time was not recorded for the health page: %w", m.Name, err)
 	}
 	return nil
+}
+
+// accessible adds advice to an error if a folder with backups belongs to another user.
+func accessible(err error, dir string) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	name := strconv.Itoa(os.Geteuid())
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
+	return fmt.Errorf("%w; user %s needs access: choose a folder such as /var/backups/deckhand, or run chown -R %s: %s", err, name, name, dir)
 }
 
 // within reports whether a path is in a folder.
@@ -158,7 +176,7 @@ func (c *Verify) Run(ctx context.Context, o *cli.Output) error {
 func All(ctx context.Context, dir string, progress io.Writer) (int, error) {
 	r, err := backup.Open(dir)
 	if err != nil {
-		return 0, err
+		return 0, accessible(err, dir)
 	}
 	defer r.Close()
 	all, err := r.List()
@@ -189,14 +207,20 @@ func (Restore) Help() string {
 }
 
 // Run restores a backup.
-func (c *Restore) Run(ctx context.Context, o *cli.Output, d *Deps) error {
+func (c *Restore) Run(ctx context.Context, file *config.Resolver, o *cli.Output, d *Deps) error {
 	where, err := c.Database()
 	if err != nil {
 		return err
 	}
+	if where.Address != "" { // the file with the address may be for root only
+		c.DatabaseURL, c.DatabaseURLFile = where.Address, ""
+	}
+	if err := file.Become(c.DataDir); err != nil {
+		return err
+	}
 	r, err := backup.Open(c.Dir)
 	if err != nil {
-		return err
+		return accessible(err, c.Dir)
 	}
 	defer r.Close()
 	m, err := r.Find(c.Backup)
@@ -204,7 +228,7 @@ func (c *Restore) Run(ctx context.Context, o *cli.Output, d *Deps) error {
 		return err
 	}
 	if datadir.InUse(c.DataDir) {
-		return fmt.Errorf("a server is using %s; choose a new --data-dir", c.DataDir)
+		return fmt.Errorf("a server is using %s; stop it and move its data away, or choose a new --data-dir", c.DataDir)
 	}
 	p := watch(r, o.Stderr, "restore")
 	defer p.stop()

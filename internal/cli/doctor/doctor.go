@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -58,7 +59,7 @@ func (c *Command) Run(ctx context.Context, file *config.Resolver, o *cli.Output,
 	}
 	if c.Backups != "" {
 		n, err := backups.All(ctx, c.Backups, o.Stderr)
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrPermission) { // that error says what to do
 			err = &checks.Problem{Err: err, Fix: "make a new backup: deckhand backup " + c.Backups}
 		}
 		r.Check("backups", fmt.Sprintf("%d, all valid", n), err)
