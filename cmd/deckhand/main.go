@@ -119,6 +119,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return ended.Code
 	}
 	if err != nil {
+		if none := (cli.NoServer{}); errors.As(err, &none) {
+			err = fmt.Errorf("%w%s", err, config.Packaged.ClientHint(none.DataDir))
+		}
 		fmt.Fprintln(stderr, "deckhand:", terminal.Clean(err.Error())) // it may name files of a sandbox
 	}
 	switch {

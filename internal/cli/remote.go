@@ -47,6 +47,13 @@ type remote struct {
 	here   bool
 }
 
+// NoServer is the error of a command that finds no server on a data directory.
+type NoServer struct{ DataDir string }
+
+func (e NoServer) Error() string {
+	return fmt.Sprintf("no server is running on the data directory %s: start one with deckhand serve, or use --server", e.DataDir)
+}
+
 // Connect finds the server and the key. Nothing is sent yet.
 func (f *RemoteFlags) Connect() (*remote, error) {
 	base, public, here := strings.TrimRight(f.Server, "/"), strings.TrimRight(f.Server, "/"), false
@@ -54,7 +61,7 @@ func (f *RemoteFlags) Connect() (*remote, error) {
 		base, public, here = local, page, true
 	}
 	if base == "" {
-		return nil, fmt.Errorf("no server is running on the data directory %s: start one with deckhand serve, or use --server", f.DataDir)
+		return nil, NoServer{f.DataDir}
 	}
 	u, err := url.Parse(base)
 	switch {
