@@ -3,10 +3,10 @@
 set -e
 case "${1:-0}" in
 remove | 0)
-	if test -d /run/systemd/system; then
+	if test -d "${DPKG_ROOT:-}/run/systemd/system"; then
 		systemctl disable --now deckhand.service || true
-		# Sandboxes keep running when the server stops, so they must be killed separately.
-		systemctl kill --kill-whom=all --signal=SIGKILL deckhand.service 2>/dev/null || true
+		# Sandboxes keep running when the server stops, so they must be killed separately. It is an error if there are none.
+		systemctl kill --signal=SIGKILL deckhand.service 2>/dev/null || true
 	fi
 	;;
 esac

@@ -14,6 +14,7 @@ type packaged struct {
 	t         *testing.T
 	root, bin string
 	active    bool
+	fails     bool // the service does not start
 }
 
 func newPackaged(t *testing.T) *packaged {
@@ -52,7 +53,11 @@ func (p *packaged) run(script string, args ...string) string {
 	if p.active {
 		is = "exit 0"
 	}
-	p.program("systemctl", "case $1 in is-active) "+is+" ;; esac\necho systemctl $*")
+	ends := ""
+	if p.fails {
+		ends = "case $1 in enable | restart) exit 1 ;; esac"
+	}
+	p.program("systemctl", "case $1 in is-active) "+is+" ;; esac\necho systemctl $*\n"+ends)
 	cmd := exec.Command("/bin/sh", append([]string{script}, args...)...)
 	cmd.Env = []string{"PATH=" + p.bin + ":" + os.Getenv("PATH"), "DPKG_ROOT=" + p.root}
 	out, err := cmd.CombinedOutput()
@@ -89,6 +94,33 @@ func TestPackageScriptsStartTheService(t *testing.T) {
 		if again := p.run("postinstall.sh", "configure", "1.0"); strings.Contains(again, "enable") {
 			t.Errorf("%s: the next upgrade enables the service: %s", c.name, again)
 		}
+	}
+}
+
+// A service that does not start is reported, and does not fail the installation.
+func TestPackageScriptsReportAFailedStart(t *testing.T) {
+	t.Parallel()
+	for _, upgrade := range []bool{false, true} {
+		p := newPackaged(t)
+		p.active, p.fails = upgrade, true
+		if !upgrade {
+			p.run("preinstall.sh", "install")
+		}
+		if said := p.run("postinstall.sh", "configure"); !strings.Contains(said, "Deckhand did not start") || strings.Contains(said, "Deckhand is running") {
+			t.Errorf("upgrade %v: %s", upgrade, said)
+		}
+	}
+}
+
+// Removing the package ends sandboxes, too, with options that systemd 249 has.
+func TestPackageScriptsEndSandboxes(t *testing.T) {
+	t.Parallel()
+	p := newPackaged(t)
+	if said := p.run("preremove.sh", "remove"); !strings.Contains(said, "systemctl kill --signal=SIGKILL deckhand.service") {
+		t.Errorf("on removal: %s", said)
+	}
+	if said := p.run("preremove.sh", "upgrade"); said != "" {
+		t.Errorf("on an upgrade: %s", said)
 	}
 }
 
