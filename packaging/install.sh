@@ -69,6 +69,7 @@ remove() {
 	fi
 	rm -f "$prefix/bin/deckhand" "$prefix"/share/man/man1/deckhand*.1.gz "$prefix"/share/man/man5/deckhand.yaml.5.gz \
 		"$prefix/share/bash-completion/completions/deckhand" "$prefix/share/zsh/site-functions/_deckhand" "$prefix/share/fish/vendor_completions.d/deckhand.fish"
+	rm -rf "$prefix/share/doc/deckhand"
 	echo "Removed Deckhand from $prefix. Data directories were not deleted."
 }
 
@@ -155,7 +156,7 @@ install() {
 	tar -xzf "$archive" -C "$stage/files"
 	mkdir -p "$prefix/bin" && test -w "$prefix/bin" || fail "cannot write to $prefix/bin; use --prefix to choose another folder"
 	mkdir -p "$prefix/share/man/man1" "$prefix/share/man/man5" "$prefix/share/bash-completion/completions" \
-		"$prefix/share/zsh/site-functions" "$prefix/share/fish/vendor_completions.d" || fail "cannot write to $prefix; use --prefix to choose another folder"
+		"$prefix/share/zsh/site-functions" "$prefix/share/fish/vendor_completions.d" "$prefix/share/doc/deckhand" || fail "cannot write to $prefix; use --prefix to choose another folder"
 	# Replace the file by renaming, so that a running server is not affected.
 	new=$prefix/bin/.deckhand.new
 	cp "$stage/files/deckhand" "$new"
@@ -170,6 +171,8 @@ install() {
 	cp "$stage/files/completion/deckhand.bash" "$prefix/share/bash-completion/completions/deckhand"
 	cp "$stage/files/completion/deckhand.zsh" "$prefix/share/zsh/site-functions/_deckhand"
 	cp "$stage/files/completion/deckhand.fish" "$prefix/share/fish/vendor_completions.d/deckhand.fish"
+	# Not share/deckhand, which is the data directory if the prefix is ~/.local.
+	cp -r "$stage/files/share/." "$prefix/share/doc/deckhand/"
 
 	echo "Installed $version as $prefix/bin/deckhand."
 	case ":$PATH:" in

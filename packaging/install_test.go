@@ -57,6 +57,7 @@ func (r release) archive(name, program string) {
 	for _, f := range []struct{ name, content string }{
 		{"deckhand", program}, {"man/deckhand.1.gz", "1"}, {"man/deckhand-run.1.gz", "1"}, {"man/deckhand.yaml.5.gz", "5"},
 		{"completion/deckhand.bash", "b"}, {"completion/deckhand.zsh", "z"}, {"completion/deckhand.fish", "f"},
+		{"share/monitoring/alerts.yml", "a"}, {"share/sandbox-image", "s"},
 	} {
 		if err := w.WriteHeader(&tar.Header{Name: "./" + f.name, Mode: 0o755, Size: int64(len(f.content))}); err != nil {
 			r.t.Fatal(err)
@@ -181,7 +182,7 @@ func (m *target) files() string {
 	return strings.Join(all, " ") + " " + string(version)
 }
 
-const installed = "bin/deckhand share/bash-completion/completions/deckhand share/fish/vendor_completions.d/deckhand.fish " +
+const installed = "bin/deckhand share/bash-completion/completions/deckhand share/doc/deckhand/monitoring/alerts.yml share/doc/deckhand/sandbox-image share/fish/vendor_completions.d/deckhand.fish " +
 	"share/man/man1/deckhand-run.1.gz share/man/man1/deckhand.1.gz share/man/man5/deckhand.yaml.5.gz share/zsh/site-functions/_deckhand "
 
 var all = []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64"}

@@ -41,7 +41,7 @@ func TestRPM(t *testing.T) {
 	if got, err := os.ReadFile(config); err != nil || string(got) != "log-level: debug\n" {
 		t.Errorf("the changed config file was not kept: %q, %v", got, err)
 	}
-	for _, path := range []string{"usr/bin/deckhand", "usr/lib/systemd/system/deckhand.service", "usr/share/man/man1/deckhand.1.gz"} {
+	for _, path := range []string{"usr/bin/deckhand", "usr/lib/systemd/system/deckhand.service", "usr/share/deckhand/monitoring/alerts.yml", "usr/share/deckhand/sandbox-image", "usr/share/man/man1/deckhand.1.gz"} {
 		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
 			t.Error(err)
 		}
