@@ -98,6 +98,14 @@ func (b *box) compose(before, after folder, up, again, file string) {
 	if n := strings.Count(b.events(id), `"observation":"run"`); n != 1 {
 		t.Errorf("%d results of one command", n)
 	}
+	for _, block := range shellBlocks(t, "../docs/backup.md") {
+		if strings.Contains(block, "docker compose exec") {
+			b.script(dir, "export DOCKER_GID=0 COMPOSE_FILE="+file+"\n"+strings.ReplaceAll(block, "sudo ", ""))
+		}
+	}
+	if made, err := filepath.Glob(filepath.Join(dir, "backups", "backups", "*.json")); err != nil || len(made) != 1 {
+		t.Errorf("%s: the backups %v, %v", file, made, err)
+	}
 	b.send("DELETE", "/api/conversations/"+id, nil)
 }
 
