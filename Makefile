@@ -246,7 +246,7 @@ package-test: web ## install, upgrade and remove the packages: deb on a separate
 	@scripts/releases $(BASE)
 	@scripts/need rpm rpm || test "$${CI:-}" != true
 	@DECKHAND_RPM_OLD=$(RELEASES)/old/deckhand_0.1_amd64.rpm DECKHAND_RPM_NEW=$(RELEASES)/new/deckhand_0.2_amd64.rpm \
-	DECKHAND_OLD=$(or $(OLD),$(RELEASES)/old/deckhand_0.1_amd64.deb) DECKHAND_NEW=$(RELEASES)/new/deckhand_0.2_amd64.deb go test -count=1 -v ./packaging
+	DECKHAND_OLD=$(or $(OLD),$(RELEASES)/old/deckhand_0.1_amd64.deb) DECKHAND_NEW=$(RELEASES)/new/deckhand_0.2_amd64.deb go test -count=1 -v -timeout 30m ./packaging
 
 image-test: web ## run the container image, the image for sandboxes and the compose files: first task, restart, upgrade
 	$(call say,test: the container image)

@@ -4,6 +4,7 @@ package packaging
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,10 +22,11 @@ func TestServiceFromPackages(t *testing.T) {
 		t.Skip("SKIPPED: use make package-test, which builds the packages and runs this test")
 	}
 	b := boot(t)
-	b.copy(before, "old.deb")
-	b.copy(after, "new.deb")
+	b.copy(before, "old/deckhand_0.1_amd64.deb")
+	b.copy(after, "new/deckhand_0.2_amd64.deb")
+	b.run("sh", "-ec", "cat >/usr/bin/sudo <<'END'\n"+sudo+"END\nchmod +x /usr/bin/sudo")
 
-	b.run("dpkg", "-i", "/srv/box/old.deb")
+	b.manual("/srv/box/old", "install.md", "apt install")
 	if got := b.run("systemctl", "is-active", "deckhand"); got != "active" {
 		t.Fatalf("the service is %s: %s", got, b.run("journalctl", "-u", "deckhand", "--no-pager"))
 	}
@@ -38,7 +40,7 @@ func TestServiceFromPackages(t *testing.T) {
 		_, err := b.curl(base + "/api/conversations/" + id + "/select-file?file=begun")
 		return err == nil
 	})
-	b.run("dpkg", "-i", "/srv/box/new.deb")
+	b.manual("/srv/box/new", "upgrade.md", "apt install")
 	if now := b.run("deckhand", "version"); now == old {
 		t.Errorf("the version is still %s", now)
 	}
@@ -52,13 +54,34 @@ func TestServiceFromPackages(t *testing.T) {
 		t.Errorf("wanted one result of the command, got %.2000s", all[strings.Index(all, `"action":"run"`):])
 	}
 
+	if got := b.manual("/root", "install.md", "journalctl"); !strings.Contains(got, "http://127.0.0.1:3000/") {
+		t.Errorf("the login link in the journal: %s", got)
+	}
+	b.manual("/root", "install.md", "systemctl reload")
+	b.runsForRoot()
+	b.connects()
 	b.showsSettings()
+	b.exposure()
+	b.restores()
+	b.showsSocket()
 
-	score := b.run("systemd-analyze", "security", "deckhand", "--no-pager")
-	t.Log(score[strings.LastIndex(score, "Overall"):])
+	running := b.create("$ touch begun; while true; do echo tick; sleep 0.2; done")
+	b.until("the command does not start", func() bool {
+		_, err := b.curl(base + "/api/conversations/" + running + "/select-file?file=begun")
+		return err == nil
+	})
+	b.purge()
+	b.installsWithoutPort("/srv/box/new")
+	b.purge()
+	b.installsArchive(filepath.Dir(after))
+}
 
+// purge removes the package and expects that nothing is left.
+func (b *box) purge() {
+	t := b.t
+	t.Helper()
 	b.run("dpkg", "--purge", "deckhand")
-	for _, path := range []string{"/usr/bin/deckhand", "/etc/deckhand", "/var/lib/deckhand", "/usr/lib/systemd/system/deckhand.service"} {
+	for _, path := range []string{"/usr/bin/deckhand", "/usr/share/deckhand", "/etc/deckhand", "/etc/default/deckhand", "/var/lib/deckhand", "/usr/lib/systemd/system/deckhand.service"} {
 		if left := b.run("sh", "-c", "ls -d "+path+" 2>/dev/null || true"); left != "" {
 			t.Errorf("%s was not removed", left)
 		}
@@ -88,7 +111,7 @@ func (b *box) showsSettings() {
 	if got := b.run("deckhand", "config", "check"); !strings.Contains(got, "The configuration is valid.") {
 		b.t.Errorf("deckhand config check: %s", got)
 	}
-	b.run("rm", "/etc/default/deckhand", "/etc/systemd/system/deckhand.service.d/smtp.conf")
+	b.run("rm", "/etc/systemd/system/deckhand.service.d/smtp.conf")
 }
 
 // box is a set of namespaces, such as those of a systemd instance that was booted for the test.
@@ -168,9 +191,10 @@ func (b *box) run(args ...string) string {
 
 func (b *box) copy(from, name string) {
 	b.t.Helper()
+	to := filepath.Join(b.dir, name)
 	text, err := os.ReadFile(from)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(b.dir, name), text, 0o644)
+		err = errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, text, 0o644))
 	}
 	if err != nil {
 		b.t.Fatal(err)
