@@ -21,7 +21,7 @@ type Hub interface {
 const (
 	// gather is how long fragments are collected before they are sent.
 	gather = 40 * time.Millisecond
-	// most is the maximum size of a message's text, and gatherMost that of all collected text.
+	// most is the maximum size of a message's text, if NATS allows it, and gatherMost that of all collected text.
 	most       = 64 << 10
 	gatherMost = 4 << 20
 )
@@ -105,7 +105,7 @@ func (d *Deltas) Run(ctx context.Context) error {
 	if d.Alone() {
 		return nil
 	}
-	stop, err := d.conn.Subscribe(d.subject("delta"), d.heard)
+	stop, err := d.hear("delta", d.heard)
 	if err != nil {
 		return err
 	}
@@ -152,20 +152,18 @@ func (d *Deltas) take() (out []fragment) {
 
 // send publishes a fragment in one or more messages.
 func (d *Deltas) send(f fragment) {
+	size := min(most, d.room()/4*3) // in base64
 	for {
 		part := f
-		if len(part.Text) > most {
-			part.Text, part.End = f.Text[:most], false
+		if len(part.Text) > size {
+			part.Text, part.End = f.Text[:size], false
 		}
 		// The sender ignores messages with its own name.
-		data, err := json.Marshal(struct {
+		d.say("delta", struct {
 			From string `json:"from"`
 			fragment
 			Bytes []byte `json:"bytes"` // a part may end within a character
 		}{d.Member, fragment{Session: part.Session, Call: part.Call, Offset: part.Offset, End: part.End}, []byte(part.Text)})
-		if err == nil {
-			d.conn.Publish(d.subject("delta"), d.seal.Seal(d.subject("delta"), data))
-		}
 		if f.Text = f.Text[len(part.Text):]; f.Text == "" {
 			return
 		}
@@ -174,11 +172,7 @@ func (d *Deltas) send(f fragment) {
 }
 
 // heard delivers a fragment of another server.
-func (d *Deltas) heard(sealed []byte) {
-	data, ok := d.seal.Open(d.subject("delta"), sealed)
-	if !ok {
-		return
-	}
+func (d *Deltas) heard(data []byte) {
 	var f struct {
 		From string `json:"from"`
 		fragment

@@ -168,14 +168,14 @@ func (a Address) String() string { return strings.Join(a.hosts, ",") }
 func (a Address) Secrets() []string { return []string{a.pass, a.token, a.jwt} }
 
 // open connects to one of the servers and logs in.
-func (a Address) open(ctx context.Context, server int, name string) (conn net.Conn, in *bufio.Reader, err error) {
+func (a Address) open(ctx context.Context, server int, name string) (conn net.Conn, in *bufio.Reader, said info, err error) {
 	host := a.hosts[server%len(a.hosts)]
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	var d net.Dialer
 	raw, err := d.DialContext(ctx, "tcp", host)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, said, err
 	}
 	conn = raw
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
@@ -188,24 +188,23 @@ func (a Address) open(ctx context.Context, server int, name string) (conn net.Co
 		}
 	}()
 	if err = conn.SetDeadline(time.Now().Add(connectTimeout)); err != nil {
-		return nil, nil, err
+		return nil, nil, said, err
 	}
 	in = bufio.NewReaderSize(conn, 32<<10)
 	line, err := readLine(in)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, said, err
 	}
 	verb, rest, _ := strings.Cut(line, " ")
-	var said info
 	if verb != "INFO" || json.Unmarshal([]byte(rest), &said) != nil {
-		return nil, nil, fmt.Errorf("%s is not a NATS server", host)
+		return nil, nil, said, fmt.Errorf("%s is not a NATS server", host)
 	}
 	if said.TLSRequired || a.required {
 		config := a.tls.Clone()
 		config.ServerName, _, _ = net.SplitHostPort(host)
 		secured := tls.Client(conn, config)
 		if err = secured.HandshakeContext(ctx); err != nil {
-			return nil, nil, fmt.Errorf("TLS with the NATS server %s: %w", host, err)
+			return nil, nil, said, fmt.Errorf("TLS with the NATS server %s: %w", host, err)
 		}
 		conn, in = secured, bufio.NewReaderSize(secured, 32<<10)
 	}
@@ -217,7 +216,7 @@ func (a Address) open(ctx context.Context, server int, name string) (conn net.Co
 		}
 	}
 	if err = greet(conn, in, h); err != nil {
-		return nil, nil, err
+		return nil, nil, said, err
 	}
-	return conn, in, conn.SetDeadline(time.Time{})
+	return conn, in, said, conn.SetDeadline(time.Time{})
 }

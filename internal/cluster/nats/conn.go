@@ -51,6 +51,7 @@ type Conn struct {
 	online  bool
 	pongs   []chan struct{} // who waits for the answers to pings, in their order
 	lost    int64
+	limit   int64         // how large a message may be that the server accepts
 	wake    chan struct{} // has a value when something is pending
 
 	stop    context.CancelFunc
@@ -66,7 +67,7 @@ type subscription struct {
 // Connect connects in the background, and again whenever a connection ends. It waits for the first attempt. The
 // error is ErrRefused if no server lets us in; a server that cannot be reached is tried again later.
 func Connect(ctx context.Context, a Address, name string, log *slog.Logger) (*Conn, error) {
-	c := &Conn{address: a, name: name, log: log, subs: map[int]*subscription{}, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+	c := &Conn{address: a, name: name, log: log, limit: maxMessage, subs: map[int]*subscription{}, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 	life, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	first := make(chan error, 1)
@@ -97,18 +98,25 @@ func (c *Conn) Online() bool {
 	return c.online
 }
 
-// Lost is how many messages were not sent because there was no connection or no room.
+// Lost is how many messages were not sent because there was no connection or no room, or because they were too large.
 func (c *Conn) Lost() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lost
 }
 
+// MaxPayload is how large a message may be: what the last server said, or else the default of NATS.
+func (c *Conn) MaxPayload() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int(c.limit)
+}
+
 // Publish sends a message, or loses it. It does not block.
 func (c *Conn) Publish(subject string, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.online || len(c.pending)+len(data) > maxPending {
+	if !c.online || len(c.pending)+len(data) > maxPending || int64(len(data)) > c.limit { // the server would end the connection
 		c.lost++
 		return
 	}
@@ -204,9 +212,9 @@ func (c *Conn) run(life context.Context, first chan<- error) {
 	pause := firstPause
 	told := ""
 	for server := 0; life.Err() == nil; server++ {
-		conn, in, err := c.address.open(life, server, c.name)
+		conn, in, said, err := c.address.open(life, server, c.name)
 		if err == nil {
-			c.begin() // before Connect returns
+			c.begin(said) // before Connect returns
 		}
 		select {
 		case first <- err:
@@ -248,7 +256,8 @@ func (c *Conn) serve(life context.Context, conn net.Conn, in *bufio.Reader) erro
 }
 
 // begin makes a connection the current one: its server gets all subscriptions.
-func (c *Conn) begin() {
+func (c *Conn) begin(said info) {
+	c.learn(said)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.online, c.pending = true, nil
@@ -256,6 +265,15 @@ func (c *Conn) begin() {
 		c.pending = append(c.pending, subscribeLine(id, s)...)
 	}
 	c.poke()
+}
+
+// learn keeps what the server said about itself. Messages that no member would accept are not sent either.
+func (c *Conn) learn(said info) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if said.MaxPayload > 0 {
+		c.limit = min(said.MaxPayload, maxMessage)
+	}
 }
 
 // end lets go of those who wait for the connection.
@@ -342,7 +360,12 @@ func (c *Conn) read(in *bufio.Reader) error {
 				return refusal(rest)
 			}
 			c.log.Error("NATS does not allow what Deckhand needs: give its user permission to publish and subscribe to deckhand.>", "error", clipped(strings.Trim(rest, "'")))
-		case "+OK", "INFO":
+		case "INFO": // something changed
+			var said info
+			if json.Unmarshal([]byte(rest), &said) == nil {
+				c.learn(said)
+			}
+		case "+OK":
 		default:
 			return fmt.Errorf("the NATS server sent %q, which is not part of the protocol", clipped(verb))
 		}

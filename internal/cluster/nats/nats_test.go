@@ -375,6 +375,27 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// A message that is too large for the server is lost and counted, and the connection stays.
+func TestMaxPayload(t *testing.T) {
+	server := natstest.Start(t, "max_payload: 4096\n")
+	c := connect(t, server.URL)
+	if c.MaxPayload() != 4096 {
+		t.Fatalf("%d bytes are allowed", c.MaxPayload())
+	}
+	got := make(chan int, 10)
+	stop, err := c.Subscribe("s", func(data []byte) { got <- len(data) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for _, size := range []int{4097, 4096, 1 << 20, 1} {
+		c.Publish("s", make([]byte, size))
+	}
+	if first, second := await(t, got), await(t, got); first != 4096 || second != 1 || c.Lost() != 2 {
+		t.Errorf("%d and %d bytes arrived, %d messages were lost", first, second, c.Lost())
+	}
+}
+
 func TestParseAddress(t *testing.T) {
 	for _, bad := range []string{"", "nats://", "http://h", "nats://h/path", "h:4222", "nats://h?x=1", "nats://h?creds=/missing", "nats://h?key=/k", "nats://a,nats://u:p@b", "nats://u:s3cret@h:x"} {
 		_, err := ParseAddress(bad)
