@@ -93,7 +93,7 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 	if r.conn, err = nats.Connect(ctx, address, "deckhand "+r.Member, c.Logger); err != nil {
 		return nil, fmt.Errorf("--nats-url: %w", err)
 	}
-	r.closers = append(r.closers, r.conn.Close)
+	r.closers = append(r.closers, r.leaveNATS)
 	if !r.conn.Online() {
 		c.Logger.Warn("cannot reach NATS; until it is reachable, servers notice each other's changes late", "server", address.String())
 	}
@@ -192,6 +192,17 @@ func (r *Replica) Close() {
 		r.closers[i]()
 	}
 	r.closers = nil
+}
+
+// flushTime is how long the last messages may take, among them that this server has left.
+const flushTime = time.Second
+
+// leaveNATS sends what is pending and closes the connection.
+func (r *Replica) leaveNATS() {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	_ = r.conn.Flush(ctx) // without a connection, the others notice that the lease has ended
+	r.conn.Close()
 }
 
 // members lists all members. The result may be a second old.
