@@ -55,12 +55,9 @@ func TestMetrics(t *testing.T) {
 	for _, m := range metricType.FindAllStringSubmatch(text, -1) {
 		exported[m[1]] = m[2]
 	}
-	page, err := os.ReadFile("../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page, several := metricsPage(t)
 	documented := map[string]string{}
-	for _, m := range metricRow.FindAllStringSubmatch(string(page), -1) {
+	for _, m := range metricRow.FindAllStringSubmatch(page, -1) {
 		documented[m[1]] = m[3]
 		for _, label := range strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' }) {
 			if !regexp.MustCompile(m[1] + `\w*\{[^}]*\b` + label + `="`).MatchString(text) {
@@ -78,6 +75,9 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("docs/metrics.md has %s, which is not exported", name)
 		}
 	}
+	for _, m := range metricRow.FindAllStringSubmatch(several, -1) { // TestMetricsOfSeveralServers looks at them
+		exported[m[1]] = m[3]
+	}
 	for _, file := range []string{"alerts.yml", "alerts_test.yml", "alerts_backup_test.yml", "dashboard.json"} {
 		b, err := os.ReadFile(filepath.Join("../../packaging/monitoring", file))
 		if err != nil {
@@ -94,6 +94,21 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	promtool(t, text, "check", "metrics")
+}
+
+// metricsPage is the page about metrics, without the section about those that only several servers have, and that section.
+func metricsPage(t *testing.T) (page, several string) {
+	t.Helper()
+	b, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(b), "## Several servers\n")
+	several, after, more := strings.Cut(rest, "\n## ")
+	if !ok || !more {
+		t.Fatal("the section about several servers is missing")
+	}
+	return before + after, several
 }
 
 // The alert rules are valid, and fire when they must.

@@ -265,7 +265,7 @@ func (s *server) board(c *serveCmd, config httpapi.Config) *health.Board {
 		h.SignOn = config.Page.SignOn.Check
 	}
 	board := health.New(h)
-	s.metrics.Add(append(s.activity.Collectors(), board.Metrics()...)...)
+	s.metrics.Add(append(append(s.activity.Collectors(), board.Metrics()...), s.replica.Collectors()...)...)
 	s.metrics.Store(s.data.db.Written)
 	return board
 }

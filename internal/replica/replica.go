@@ -109,7 +109,7 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 	}
 	r.Self = cluster.Info{Name: r.Member, Machine: machine, Host: host, Address: r.listener.Addr().String(), Worker: c.worker()}
 	r.roster = db.Leases(r.Self)
-	r.Leases = r.roster
+	r.Leases = &lease{Leases: r.roster}
 	c.Logger.Info("running as one of several servers", "member", r.Member, "address", r.Self.Address, "roles", strings.Join(c.Roles, ","))
 	return r, nil
 }
