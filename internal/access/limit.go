@@ -78,6 +78,10 @@ type buckets[K comparable] struct {
 	m      map[K]*rate.Limiter
 	swept  time.Time
 	shared *rate.Limiter
+
+	// uses are counted for other servers; nil if there are none.
+	uses   map[K]int
+	usesMu sync.Mutex
 }
 
 func newBuckets[K comparable](perSecond float64, burst int) *buckets[K] {
@@ -91,19 +95,22 @@ func newBuckets[K comparable](perSecond float64, burst int) *buckets[K] {
 func (b *buckets[K]) take(key K, now time.Time) Decision {
 	l := b.bucket(key, now)
 	ok := l.AllowN(now, 1)
-	left := max(l.TokensAt(now), 0)
-	d := Decision{OK: ok, Limit: b.burst, Remaining: int(left), Reset: b.refill(float64(b.burst) - left)}
-	if !ok {
-		d.RetryAfter = b.refill(1 - left)
+	if ok {
+		b.used(key)
 	}
-	return d
+	return b.decide(ok, l.TokensAt(now))
 }
 
 // look is what take would say of a request, without counting one.
 func (b *buckets[K]) look(key K, now time.Time) Decision {
-	left := max(b.bucket(key, now).TokensAt(now), 0)
-	d := Decision{OK: left >= 1, Limit: b.burst, Remaining: int(left), Reset: b.refill(float64(b.burst) - left)}
-	if !d.OK {
+	left := b.bucket(key, now).TokensAt(now)
+	return b.decide(left >= 1, left)
+}
+
+// decide returns the Decision with that many tokens left, which are negative if other servers allowed more than there were.
+func (b *buckets[K]) decide(ok bool, left float64) Decision {
+	d := Decision{OK: ok, Limit: b.burst, Remaining: int(max(left, 0)), Reset: b.refill(float64(b.burst) - left)}
+	if !ok {
 		d.RetryAfter = b.refill(1 - left)
 	}
 	return d

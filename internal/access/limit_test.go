@@ -188,3 +188,75 @@ func TestMaxKeys(t *testing.T) {
 	c.advance(2 * time.Hour) // one has expired
 	create(t, g, "ada", false, 0)
 }
+
+// Requests to several servers count together. Each may allow a burst before it knows of the others, which is made up for.
+func TestLimitsOfSeveralServers(t *testing.T) {
+	a, _, c := newTestGate(t)
+	b, _, _ := newTestGate(t)
+	b.now = c.now
+	a.ShareLimits()
+	b.ShareLimits()
+	tell := func() {
+		fromA, fromB := a.Uses(), b.Uses()
+		a.Charge(fromB)
+		b.Charge(fromA)
+	}
+	pass := func(g *Gate, n int) (passed int) {
+		for range n {
+			if g.Allow("k", c.now()).OK {
+				passed++
+			}
+		}
+		return passed
+	}
+	if n := pass(a, 70); n != 70 {
+		t.Fatal(n)
+	}
+	tell()
+	if n := pass(b, 70); n != 30 {
+		t.Errorf("%d requests passed on the other server, want 30", n)
+	}
+	if !b.Allow("another", c.now()).OK {
+		t.Error("another key is limited too")
+	}
+	tell()
+	tell() // nothing is reported twice
+	if n := pass(a, 1); n != 0 {
+		t.Error("more than a burst passed")
+	}
+	c.advance(time.Hour)
+	if pass(a, 200)+pass(b, 200) != 200 {
+		t.Error("both have a burst as long as they do not know of each other")
+	}
+	tell()
+	if d := b.Allow("k", c.now()); d.OK || d.RetryAfter != 2*time.Second+20*time.Millisecond || d.Remaining != 0 {
+		t.Errorf("%+v", d)
+	}
+	c.advance(2*time.Second + 20*time.Millisecond)
+	if pass(a, 2) != 1 {
+		t.Error("after RetryAfter exactly one request may pass")
+	}
+
+	for range 20 {
+		a.AllowFailure("192.0.2.1:1234")
+	}
+	a.Conflict("ada")
+	a.AllowUser("ada", c.now())
+	tell()
+	if b.AllowFailure("192.0.2.1").OK || !b.AllowFailure("192.0.2.2").OK {
+		t.Error("invalid keys do not count together")
+	}
+	if b.MayConflict("ada").Remaining != conflictsBurst-1 || b.AllowUser("ada", c.now()).Remaining != 398 {
+		t.Error("conflicts or users do not count together")
+	}
+	b.Charge([]Use{{"key", "k", 1 << 40}, {"key", "k", -5}, {"unknown", "k", 1}, {"failure", "nonsense", 1}})
+	if d := b.Allow("k", c.now()); d.RetryAfter > 3*time.Second {
+		t.Errorf("a bucket owes more than a burst: %+v", d)
+	}
+	for i := range 2 * maxUses {
+		a.Allow(fmt.Sprint(i), c.now())
+	}
+	if n := len(a.Uses()); n != maxUses {
+		t.Errorf("%d keys in a report", n)
+	}
+}

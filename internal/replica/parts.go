@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 
+	"deckhand/internal/access"
 	"deckhand/internal/session"
 	"deckhand/internal/workspace"
 )
@@ -15,14 +16,18 @@ type Parts struct {
 	*Claimer
 	*Deltas
 	Relay
+	rates *access.Gate
 }
 
-// Join creates the parts of this server. load returns how many conversations it works on or has queued.
-func (r *Replica) Join(sessions *session.Sessions, log session.Log, index session.Index, hub Hub, load func() int) *Parts {
+// Join creates the parts of this server. rates has its rate limits, and load returns how many conversations it works on or has
+// queued.
+func (r *Replica) Join(sessions *session.Sessions, log session.Log, index session.Index, hub Hub, rates *access.Gate, load func() int) *Parts {
 	r.sessions = sessions
-	p := &Parts{Replica: r, Claimer: NewClaimer(r, sessions, log, load), Deltas: NewDeltas(r, hub), Relay: Relay{Replica: r, Sessions: sessions, Index: index}}
-	if r.peers != nil {
+	p := &Parts{Replica: r, Claimer: NewClaimer(r, sessions, log, load), Deltas: NewDeltas(r, hub), Relay: Relay{Replica: r, Sessions: sessions, Index: index}, rates: rates}
+	if !r.Alone() {
 		r.peers.Sessions = sessions
+		rates.Shared = r.Shared()
+		rates.ShareLimits()
 	}
 	return p
 }
@@ -52,7 +57,7 @@ func (p *Parts) Run(ctx context.Context, handler http.Handler, has func(ctx cont
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var tasks sync.WaitGroup
-	for _, run := range []func(context.Context) error{p.Claimer.Run, p.announce, p.Deltas.Run, p.Relay.Run, func(ctx context.Context) error { return p.peers.Serve(ctx, handler) }} {
+	for _, run := range []func(context.Context) error{p.Claimer.Run, p.shareRates, p.announce, p.Deltas.Run, p.Relay.Run, func(ctx context.Context) error { return p.peers.Serve(ctx, handler) }} {
 		tasks.Go(func() {
 			if err := run(ctx); err != nil {
 				cancel(err)

@@ -166,7 +166,11 @@ func (p *Peers) unreached(w http.ResponseWriter, r *http.Request, err error) {
 
 // pass forwards a request to the server of a machine.
 func (p *Peers) pass(w http.ResponseWriter, r *http.Request, machine string) {
-	clear(w.Header()) // the other server sets its own
+	for name := range w.Header() { // the other server sets its own, but does not count the request
+		if !strings.HasPrefix(name, "Ratelimit-") {
+			delete(w.Header(), name)
+		}
+	}
 	p.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), toMachine{}, machine)))
 }
 
@@ -183,7 +187,7 @@ func (p *Peers) live(ctx context.Context, machine string) (bool, error) {
 // Conversation forwards a request that needs the workspace of a conversation if the workspace is on another machine where
 // a server runs. Otherwise it returns false, and this server answers.
 func (p *Peers) Conversation(w http.ResponseWriter, r *http.Request, id string) (passed bool, err error) {
-	if isRouted(r) {
+	if rest.IsRouted(r) {
 		return false, nil
 	}
 	st, err := p.Sessions.Load(r.Context(), session.ID(id))
@@ -214,7 +218,7 @@ func (p *Peers) Conversation(w http.ResponseWriter, r *http.Request, id string) 
 
 // Socket forwards a request of a Socket.IO session of another server.
 func (p *Peers) Socket(w http.ResponseWriter, r *http.Request, sid string) bool {
-	if isRouted(r) {
+	if rest.IsRouted(r) {
 		return false
 	}
 	_, machine, _ := strings.Cut(sid, ".")
@@ -227,7 +231,7 @@ func (p *Peers) Socket(w http.ResponseWriter, r *http.Request, sid string) bool 
 
 // Port forwards a request to a port of a sandbox on another machine. It calls allow before it asks the other servers.
 func (p *Peers) Port(w http.ResponseWriter, r *http.Request, label string, port int, allow func() bool) bool {
-	if isRouted(r) {
+	if rest.IsRouted(r) {
 		return false
 	}
 	p.mu.Lock()
@@ -320,10 +324,5 @@ func (p *Peers) incoming(w http.ResponseWriter, r *http.Request, handler http.Ha
 	for _, name := range []string{clientHeader, secureHeader, routedHeader} {
 		r.Header.Del(name)
 	}
-	handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routed{}, true)))
+	handler.ServeHTTP(w, rest.Routed(r))
 }
-
-// routed is the context key that marks forwarded requests. They are not forwarded again.
-type routed struct{}
-
-func isRouted(r *http.Request) bool { return r.Context().Value(routed{}) != nil }
