@@ -53,7 +53,7 @@ type Limits struct {
 	QueuedPerUser  int `json:"queued_per_user"`
 }
 
-// UserUse counts the running and queued conversations of a user.
+// UserUse counts the running and queued conversations of a user on all servers.
 type UserUse struct {
 	User    string `json:"user"`
 	Running int    `json:"running"`

@@ -36,6 +36,12 @@ type fleet struct {
 // newFleet starts a database, a NATS server and n servers.
 func newFleet(t *testing.T, n int, args ...string) *fleet {
 	t.Helper()
+	return newFleetOn(t, "", n, args...)
+}
+
+// newFleetOn is newFleet with a configuration of the NATS server.
+func newFleetOn(t *testing.T, config string, n int, args ...string) *fleet {
+	t.Helper()
 	soak.NotShort(t, "starts servers as processes")
 	pgtest.Available(t)
 	natstest.Available(t)
@@ -46,7 +52,7 @@ func newFleet(t *testing.T, n int, args ...string) *fleet {
 	t.Cleanup(func() { _ = server.Stop() })
 	var key [32]byte
 	_, _ = rand.Read(key[:])
-	f := &fleet{t: t, database: server.Database(t), nats: natstest.Start(t, ""), master: base64.StdEncoding.EncodeToString(key[:])}
+	f := &fleet{t: t, database: server.Database(t), nats: natstest.Start(t, config), master: base64.StdEncoding.EncodeToString(key[:])}
 	for range n {
 		f.add(readable(t), args...)
 	}
@@ -258,7 +264,7 @@ func answers(events string, i int) int {
 func TestReplicaKilled(t *testing.T) {
 	t.Parallel()
 	const n = 100
-	f := newFleet(t, 3)
+	f := newFleet(t, 3, "--max-running-per-user", "100")
 	f.boxes[0].demo("scripted/slow")
 	ids := make([]string, n)
 	for i := range ids {

@@ -140,7 +140,7 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 	hub := live.New(d.db, s.masks.Frame, s.masks.Native)
 	sessions.Written(hub.Written)
 	s.sessions, s.settings, s.hub, s.admission = sessions, userSettings, hub, admission.New(c.Limits(c.perUser()))
-	s.replica = joined.Join(sessions, d.db, d.db, hub, d.gate, func() int { return s.loop.Working() + s.loop.Waiting() })
+	s.replica = joined.Join(sessions, d.db, d.db, hub, s.admission, d.gate, func() int { return s.loop.Working() + s.loop.Waiting() })
 	s.admission.OnMove(hub.SetPlace)
 	driver, policy, err := s.wireSandboxes(ctx, c, sessions, userSettings, gitClient, reach)
 	if err != nil {

@@ -3,6 +3,8 @@
 //
 // A conversation needs a slot while its agent has a turn in progress, but not while it waits for a person. A
 // conversation and the tasks that its agent delegates share one slot, so they cannot wait for each other's slots.
+//
+// Slots belong to a server. The limits per user and of the queue belong to all servers together: see fleet.go.
 package admission
 
 import "deckhand/internal/session"
@@ -23,5 +25,6 @@ func Needs(st session.State) bool {
 
 // EntryOf returns the entry of a session that needs a slot. root is its topmost ancestor, or itself.
 func EntryOf(st session.State, root session.ID) Entry {
-	return Entry{ID: st.ID, Root: root, Owner: st.Owner, Automated: st.Automated, Began: st.InTurn, Since: st.UpdatedAt}
+	return Entry{ID: st.ID, Root: root, Owner: st.Owner, Automated: st.Automated, Began: st.InTurn, Since: st.UpdatedAt,
+		Bound: st.ClaimedBy != "" || len(st.Handle) > 0 || st.Created.Machine != "" || st.Created.Forked != nil || root != st.ID}
 }

@@ -9,10 +9,13 @@ import (
 	"deckhand/internal/session"
 )
 
-// Limits are the maximum numbers of running and queued conversations. All are at least 1.
+// Limits are the maximum numbers of running and queued conversations. Running is for this server, the others are for all servers
+// together.
 type Limits struct {
 	Running, RunningPerUser int
 	Queued, QueuedPerUser   int
+	// Kept is how many of the slots are only given to users without a slot: long turns of a few users must not keep others waiting.
+	Kept int
 }
 
 // Slice is the minimum time that a turn keeps its slot while users with fewer slots wait.
@@ -48,6 +51,8 @@ type Gate struct {
 	paused *time.Timer
 	// held is a moving average of how long a slot is kept.
 	held time.Duration
+
+	fleet fleet
 }
 
 type toldPlace struct {
@@ -74,17 +79,8 @@ func (g *Gate) OnMove(told func(owner string, id session.ID, place []byte)) { g.
 // SetLimits changes the limits. Running conversations keep their slots.
 func (g *Gate) SetLimits(l Limits) {
 	g.change("", func() []*family {
-		g.line.limits = l
-		return g.fill()
-	})
-}
-
-// SetElsewhere sets how many slots are in use in other processes that share the limits, by user.
-func (g *Gate) SetElsewhere(users map[string]int) {
-	g.change("", func() []*family {
-		g.line.elsewhere = counts{users: users}
-		for _, n := range users {
-			g.line.elsewhere.total += n
+		if g.line.limits = l; g.fleet.news != nil && !g.fleet.works {
+			g.line.limits.Running = 0
 		}
 		return g.fill()
 	})
@@ -148,6 +144,7 @@ func (g *Gate) enter(e Entry, knows session.ID) (entered bool) {
 		}
 		f.members[e.ID] = true
 		g.members[e.ID] = f
+		delete(g.fleet.handed, e.ID)
 		others := g.fill()
 		entered = g.line.running[e.Root] == f
 		return others
@@ -161,6 +158,7 @@ func (g *Gate) Leave(id session.ID) {
 		return
 	}
 	g.change("", func() []*family {
+		delete(g.fleet.handed, id)
 		f := g.members[id]
 		if f == nil {
 			return nil
@@ -253,7 +251,10 @@ func (g *Gate) Place(id session.ID) *Place {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f := g.members[id]
-	if f == nil || g.line.waiting[f.Root] != f {
+	if f == nil {
+		return g.placeElsewhere(id)
+	}
+	if g.line.waiting[f.Root] != f {
 		return nil
 	}
 	p := g.place(f)
@@ -273,7 +274,7 @@ func (g *Gate) place(f *family) Place {
 	if runs := g.line.runs(f.Owner); runs >= g.line.limits.RunningPerUser { // it is newer than places
 		return placeAt(len(g.line.queues[f.class()][f.Owner]), UserLimit, runs, g.line.limits.RunningPerUser)
 	}
-	return placeAt(len(g.line.waiting), ServerLimit, g.line.total(), g.line.limits.Running)
+	return g.line.serverPlace(len(g.line.waiting))
 }
 
 // order returns the positions of all families that wait. It is called with mu held.
@@ -315,6 +316,7 @@ func (g *Gate) change(except session.ID, do func() []*family) {
 	}
 	g.changed = true
 	g.arm()
+	g.fleet.poke()
 	g.mu.Unlock()
 	for _, one := range grants {
 		if g.granted != nil {
@@ -325,7 +327,7 @@ func (g *Gate) change(except session.ID, do func() []*family) {
 
 // arm schedules tell, if there is something to tell. It is called with mu held.
 func (g *Gate) arm() {
-	if g.moved != nil && g.timer == nil && len(g.line.waiting)+len(g.told) > 0 {
+	if g.moved != nil && g.timer == nil && len(g.line.waiting)+len(g.told)+g.waitElsewhere() > 0 {
 		g.timer = time.AfterFunc(max(0, tellEvery-time.Since(g.toldAt)), g.tell)
 	}
 }
@@ -341,11 +343,20 @@ func (g *Gate) tell() {
 	g.mu.Lock()
 	g.timer, g.toldAt = nil, time.Now()
 	order, now := g.order(), make(map[session.ID]toldPlace, len(g.told))
+	at := func(id session.ID, p toldPlace) {
+		if now[id] = p; g.told[id] != p {
+			moves = append(moves, move{id, p.owner, &p.Place})
+		}
+	}
 	for root, f := range g.line.waiting {
 		for id := range f.members {
-			p := toldPlace{f.Owner, order[root]}
-			if now[id] = p; g.told[id] != p {
-				moves = append(moves, move{id, f.Owner, &p.Place})
+			at(id, toldPlace{f.Owner, order[root]})
+		}
+	}
+	for _, o := range g.line.others {
+		for id, s := range o.sessions {
+			if s.Position > 0 && g.members[id] == nil {
+				at(id, toldPlace{s.Owner, s.place()})
 			}
 		}
 	}
@@ -396,7 +407,7 @@ func (g *Gate) Reserve(user string, ids ...session.ID) (release func(), err erro
 	defer g.mu.Unlock()
 	var needed []session.ID
 	for _, id := range ids {
-		if f := g.members[id]; (f == nil || f.Owner != user) && g.arriving[user][id] == 0 {
+		if f := g.members[id]; (f == nil || f.Owner != user) && g.arriving[user][id] == 0 && !g.elsewhere(id, user) {
 			needed = append(needed, id)
 		}
 	}
@@ -433,14 +444,24 @@ func (g *Gate) room(user string, more int) *FullError {
 	if more == 0 {
 		return nil
 	}
-	free := max(0, min(l.limits.Running-l.total(), l.limits.RunningPerUser-l.runs(user)))
-	queued, arriving := len(l.queues[people][user])+len(l.queues[automations][user]), len(g.arriving[user])+more
-	if queued+max(0, arriving-free) > l.limits.QueuedPerUser {
-		return &FullError{User: true, Queued: l.limits.QueuedPerUser, Running: l.runs(user), Limit: l.limits.RunningPerUser, RetryAfter: g.soon(l.runs(user))}
+	all, handed, handedByUser := g.together(user), len(g.fleet.handed), 0
+	for id, h := range g.fleet.handed {
+		switch {
+		case time.Since(h.at) > handedTime:
+			delete(g.fleet.handed, id)
+			handed--
+		case h.owner == user:
+			handedByUser++
+		}
+	}
+	runs, arriving := l.runs(user), len(g.arriving[user])+handedByUser+more
+	free := max(0, min(all.free, l.limits.RunningPerUser-runs))
+	if all.queued+max(0, arriving-free) > l.limits.QueuedPerUser {
+		return &FullError{User: true, Queued: l.limits.QueuedPerUser, Running: runs, Limit: l.limits.RunningPerUser, RetryAfter: g.soon(runs)}
 	}
 	// Each user may queue one, however full the queue is: others cannot lock a user out.
-	if queued+arriving > 1 && len(l.waiting)+max(0, g.coming+more-free) > l.limits.Queued {
-		return &FullError{Queued: l.limits.Queued, Running: l.total(), Limit: l.limits.Running, RetryAfter: g.soon(l.total())}
+	if all.queued+arriving > 1 && all.waiting+max(0, g.coming+handed+more-free) > l.limits.Queued {
+		return &FullError{Queued: l.limits.Queued, Running: all.running, Limit: all.slots, RetryAfter: g.soon(all.running)}
 	}
 	return nil
 }
@@ -450,9 +471,15 @@ func (g *Gate) soon(used int) time.Duration {
 	return min(max(g.held/time.Duration(max(used, 1)), time.Second), time.Minute)
 }
 
-// Arrived queues a session whose message is stored, so that its position is known before the loop looks at it.
+// Arrived queues a session whose message is stored, so that its position is known before the loop looks at it. One that another
+// server may work on is left to the loop.
 func (g *Gate) Arrived(st session.State) {
-	if g != nil && st.Created.Parent == "" && Needs(st) {
-		g.enter(EntryOf(st, st.ID), "")
+	if g == nil || st.Created.Parent != "" || !Needs(st) {
+		return
+	}
+	if e := EntryOf(st, st.ID); g.keeps(e, st.ClaimedBy) {
+		g.enter(e, "")
+	} else {
+		g.hand(e.ID, e.Owner)
 	}
 }

@@ -20,6 +20,8 @@ type Entry struct {
 	Began bool
 	// Since is when the session last changed. It orders the sessions of a user.
 	Since time.Time
+	// Bound is true if only some servers can work on the session: it was claimed, or its workspace is elsewhere.
+	Bound bool
 }
 
 // class is the kind of sender of a message.
@@ -61,10 +63,17 @@ func (f *family) before(o *family) int {
 	return cmp.Or(f.Since.Compare(o.Since), cmp.Compare(f.number, o.number))
 }
 
-// counts are the slots in use, in total and by user.
+// counts are numbers of families, in total and by user.
 type counts struct {
 	total int
 	users map[string]int
+}
+
+func (c *counts) add(user string, n int) {
+	c.total += n
+	if c.users[user] += n; c.users[user] == 0 {
+		delete(c.users, user)
+	}
 }
 
 // line is the queue and the rule of who is next. It is not safe for concurrent use.
@@ -75,8 +84,9 @@ type line struct {
 	// queues are the waiting families of each user, next first.
 	queues [classes]map[string][]*family
 	used   counts
-	// elsewhere are the slots in use in other processes.
-	elsewhere counts
+	// others are the other servers by name, and self is the name of this one; both are empty for a single server.
+	others map[string]*table
+	self   string
 	// served is the number of each user's last grant.
 	served map[string]int64
 	grants int64
@@ -86,17 +96,21 @@ type line struct {
 }
 
 func newLine(l Limits) *line {
-	out := &line{limits: l, waiting: map[session.ID]*family{}, running: map[session.ID]*family{}, used: counts{users: map[string]int{}}, served: map[string]int64{}}
+	out := &line{limits: l, waiting: map[session.ID]*family{}, running: map[session.ID]*family{}, used: counts{users: map[string]int{}}, others: map[string]*table{}, served: map[string]int64{}}
 	for c := range out.queues {
 		out.queues[c] = map[string][]*family{}
 	}
 	return out
 }
 
-// runs returns how many slots a user has, here and elsewhere.
-func (l *line) runs(user string) int { return l.used.users[user] + l.elsewhere.users[user] }
-
-func (l *line) total() int { return l.used.total + l.elsewhere.total }
+// runs returns how many slots a user has, here and on other servers.
+func (l *line) runs(user string) int {
+	n := l.used.users[user]
+	for _, o := range l.others {
+		n += o.running.users[user]
+	}
+	return n
+}
 
 // push adds a family to its user's queue.
 func (l *line) push(f *family, now time.Time) {
@@ -124,27 +138,45 @@ func (l *line) drop(f *family) {
 // next returns the family that gets the next free slot, nil if none may have one now.
 //
 // People go before automations, but every fifth slot goes to an automation if one waits. Among the users of a class, the
-// one with the fewest slots is next, then the one whose last slot was longest ago. Users at their limit are skipped.
+// one with the fewest slots is next, then the one whose last slot was longest ago. Users at their limit are skipped, and for the
+// kept slots also those who have one.
 func (l *line) next() *family {
-	if l.total() >= l.limits.Running {
+	free := l.limits.Running - l.used.total
+	if free <= 0 {
 		return nil
 	}
-	person, automation := l.best(people), l.best(automations)
+	kept := free <= l.limits.Kept
+	person, automation := l.best(people, kept), l.best(automations, kept)
 	if person == nil || automation != nil && l.streak >= peopleFirst {
 		return automation
 	}
 	return person
 }
 
-func (l *line) best(c class) *family {
+// best returns the first family of a class that may have a slot. If kept is true, only users without a slot may.
+func (l *line) best(c class, kept bool) *family {
 	var found candidate
 	for user, q := range l.queues[c] {
 		one := candidate{q[0], l.runs(user), l.served[user]}
-		if one.runs < l.limits.RunningPerUser && (found.family == nil || one.compare(found) < 0) {
+		if one.runs < l.limits.RunningPerUser && (one.runs == 0 || !kept) && l.turn(user, one.runs) && (found.family == nil || one.compare(found) < 0) {
 			found = one
 		}
 	}
 	return found.family
+}
+
+// turn reports whether this server may give a user the next slot. Servers that have free slots and queued conversations of the
+// user take turns, so that a slot that becomes free is not given by all of them.
+func (l *line) turn(user string, runs int) bool {
+	rank, n := 0, 1
+	for name, o := range l.others {
+		if o.free > 0 && o.waiting.users[user] > 0 {
+			if n++; name < l.self {
+				rank++
+			}
+		}
+	}
+	return runs%n == rank
 }
 
 // candidate is the first family of a user's queue, with the user's slots and last grant.
@@ -165,11 +197,10 @@ func (l *line) grant(f *family, now time.Time) {
 	delete(l.waiting, f.Root)
 	l.grants++
 	l.served[f.Owner] = l.grants
-	l.used.total++
-	l.used.users[f.Owner]++
+	l.used.add(f.Owner, 1)
 	l.running[f.Root] = f
 	f.since = now
-	if l.streak++; f.Automated || l.best(automations) == nil {
+	if l.streak++; f.Automated || l.best(automations, false) == nil {
 		l.streak = 0
 	}
 }
@@ -177,10 +208,7 @@ func (l *line) grant(f *family, now time.Time) {
 // release frees the slot of a family.
 func (l *line) release(f *family) {
 	delete(l.running, f.Root)
-	l.used.total--
-	if l.used.users[f.Owner]--; l.used.users[f.Owner] == 0 {
-		delete(l.used.users, f.Owner)
-	}
+	l.used.add(f.Owner, -1)
 	l.forget(f.Owner)
 }
 
@@ -195,11 +223,9 @@ func (l *line) forget(user string) {
 // that may have the slot. During a turn it is one of a user with fewer slots, or a person's if f is automated.
 func (l *line) yields(f *family, betweenTurns bool) *family {
 	mine := l.runs(f.Owner)
-	l.used.total--
-	l.used.users[f.Owner]--
+	l.used.add(f.Owner, -1)
 	next := l.next()
-	l.used.total++
-	l.used.users[f.Owner]++
+	l.used.add(f.Owner, 1)
 	if next == nil || betweenTurns || f.Automated && !next.Automated || next.Owner != f.Owner && l.runs(next.Owner) < mine {
 		return next
 	}

@@ -160,19 +160,6 @@ func TestTurnsInProgressGoFirst(t *testing.T) {
 	r.want(t, "ada-begun", "ada-old", "ada-new")
 }
 
-func TestPlacesElsewhereCount(t *testing.T) {
-	t.Parallel()
-	r := newRig(wide(3, 2))
-	r.SetElsewhere(map[string]int{"ada": 2})
-	if r.comes("ada-0") || !r.comes("bob-0") || r.comes("cyd-0") {
-		t.Error("places in other processes do not count")
-	}
-	r.SetElsewhere(map[string]int{"ada": 1})
-	r.want(t, "cyd-0")
-	r.SetElsewhere(nil)
-	r.want(t, "ada-0")
-}
-
 func TestLimitsCanChange(t *testing.T) {
 	t.Parallel()
 	r := newRig(wide(1, 1))

@@ -53,7 +53,7 @@ func (l *line) places() map[session.ID]Place {
 		if f == nil {
 			break
 		}
-		out[f.Root] = placeAt(position, ServerLimit, l.total(), l.limits.Running)
+		out[f.Root] = l.serverPlace(position)
 	}
 	for user, rest := range sim.left() {
 		for i, f := range rest {
@@ -61,6 +61,15 @@ func (l *line) places() map[session.ID]Place {
 		}
 	}
 	return out
+}
+
+// serverPlace is the place of a family that waits for a slot of this server. Kept slots are not counted while they are free.
+func (l *line) serverPlace(position int) Place {
+	limit := l.limits.Running
+	if free := limit - l.used.total; free > 0 && free <= l.limits.Kept {
+		limit = l.used.total
+	}
+	return placeAt(position, ServerLimit, l.used.total, limit)
 }
 
 // simulation grants slots in the order of next, as if the server had any number of them.

@@ -51,13 +51,13 @@ func (s stats) yielded(gave bool) {
 	}
 }
 
-// Use is the state of the queue.
+// Use is the state of the queue of a server.
 type Use struct {
 	Limits
 	Running, Waiting int
 	// WaitingBy is Waiting by class: people and automations.
 	WaitingBy [2]int
-	// Users are the users with running or waiting conversations, those with most waiting ones first.
+	// Users are the users with running or waiting conversations on any server, those with most waiting ones first.
 	Users []UserUse
 }
 
@@ -77,12 +77,23 @@ func (g *Gate) Use() Use {
 	users := map[string]*UserUse{}
 	of := func(user string) *UserUse {
 		if users[user] == nil {
-			users[user] = &UserUse{User: user, Running: l.used.users[user]}
+			users[user] = &UserUse{User: user, Running: l.runs(user)}
 		}
 		return users[user]
 	}
 	for user := range l.used.users {
 		of(user)
+	}
+	for _, o := range l.others {
+		for user := range o.running.users {
+			of(user)
+		}
+		for _, s := range o.sessions {
+			if s.Position > 0 && !s.Shared {
+				u := of(s.Owner)
+				u.Waiting, u.Reason = u.Waiting+1, s.Reason
+			}
+		}
 	}
 	for c, queues := range l.queues {
 		for user, q := range queues {

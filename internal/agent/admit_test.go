@@ -101,3 +101,34 @@ func TestQueuedConversations(t *testing.T) {
 	r.until(stopped, "the answer", answered)
 	eventually(t, "free place", func() bool { return free(gate) })
 }
+
+// A conversation that another server should work on does not wait for a slot of this one.
+func TestPlacedBeforeItWaits(t *testing.T) {
+	r := chat(t, llmtest.Reply{Text: "done"})
+	gate := admission.New(admission.Limits{Running: 1, RunningPerUser: 1, Queued: 100, QueuedPerUser: 100})
+	asked, here := make(chan session.ID, 10), make(chan struct{})
+	r.more = func(c *agent.Config) {
+		c.Admission = gate
+		c.MayTake = func(_ context.Context, st session.State) error {
+			select {
+			case <-here:
+				return nil
+			default:
+			}
+			asked <- st.ID
+			return session.ErrRefused
+		}
+	}
+	r.start()
+	gate.Enter(admission.Entry{ID: "other", Root: "other", Owner: "bob"})
+	id := r.create("go")
+	if got := <-asked; got != id {
+		t.Errorf("%s was asked about", got)
+	}
+	eventually(t, "end of the attempt", func() bool { return !gate.Waits(id) })
+	close(here)
+	r.say(id, "and more")
+	eventually(t, "place in the queue", func() bool { return gate.Waits(id) })
+	gate.Leave("other")
+	r.until(id, "the answer", answered)
+}

@@ -215,7 +215,7 @@ func New(c Config) *Loop {
 func (l *Loop) Changed(r session.Row) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.grew(r.ID, r.Last) {
+	if !l.grew(r.ID, r.Last) && (r.Holder == l.Member || !l.Admission.Elsewhere(r.ID)) {
 		l.enqueue(backlog.Entry{ID: r.ID, Owner: r.Owner, Last: r.Last, Urgent: r.Holder != ""})
 	}
 }
@@ -400,11 +400,11 @@ func (l *Loop) resume(ctx context.Context) {
 	}
 }
 
-// enqueueIdle queues a session unless it is being worked on.
+// enqueueIdle queues a session unless it is being worked on, or is in a queue for a slot.
 func (l *Loop) enqueueIdle(e backlog.Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.working[e.ID] == nil && !l.Admission.Waits(e.ID) {
+	if l.working[e.ID] == nil && !l.Admission.Waits(e.ID) && !l.Admission.Elsewhere(e.ID) {
 		l.enqueue(e)
 	}
 }

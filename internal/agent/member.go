@@ -63,6 +63,7 @@ func (l *Loop) keepLease(ctx context.Context, within time.Duration, known []stri
 			}
 			continue
 		}
+		l.Admission.Keep(live)
 		if slices.ContainsFunc(known, func(member string) bool { return !slices.Contains(live, member) }) {
 			l.memberLeft()
 		}
@@ -90,6 +91,7 @@ func (l *Loop) renew(ctx context.Context, within time.Duration) ([]string, error
 func (l *Loop) woken(w cluster.Wake) {
 	switch w.Kind {
 	case cluster.MemberLeft:
+		l.Admission.Forget(w.From)
 		l.memberLeft()
 		return
 	case cluster.Load:
@@ -98,7 +100,7 @@ func (l *Loop) woken(w cluster.Wake) {
 	if w.Holder != "" && w.Holder != l.Member { // it has a slot there
 		l.Admission.Leave(w.Session)
 	}
-	wanted := w.Kind == cluster.RowChanged && w.Holder == l.Member || w.Kind == cluster.Take && w.To == l.Member
+	wanted := w.Kind == cluster.RowChanged && (w.Holder == l.Member || l.Admission.Waits(w.Session)) || w.Kind == cluster.Take && w.To == l.Member
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.grew(w.Session, w.Last) && wanted {

@@ -126,7 +126,7 @@ func (l *Loop) take(ctx context.Context, e backlog.Entry) {
 	l.workers.Add(1)
 	l.mu.Unlock()
 
-	st, profile, err := l.open(ctx, w)
+	st, profile, err := l.open(ctx, w, e.Last)
 	if err != nil || w.queued || !st.Wants() {
 		l.done(ctx, w, err)
 		return
@@ -162,7 +162,10 @@ func (l *Loop) tally(ctx context.Context, w *worker, began session.State, p Prof
 // done ends a worker. If new events arrived, another worker is started.
 func (l *Loop) done(ctx context.Context, w *worker, err error) {
 	w.tasks.Wait()
-	if !w.queued {
+	switch {
+	case errors.Is(err, session.ErrRefused): // another server may work on it
+		l.Admission.Hand(w.id, w.owner)
+	case !w.queued:
 		l.Admission.Leave(w.id)
 	}
 	l.mu.Lock()
@@ -207,15 +210,17 @@ func (l *Loop) retry(w *worker) {
 
 // open claims the session and says that its workspace is ready, in one append
 // with the start of the turn if messages wait. A session that it finds claimed
-// and ready is left as it is.
-func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, error) {
+// and ready is left as it is. last is the newest event that is known of.
+func (l *Loop) open(ctx context.Context, w *worker, last int64) (session.State, Profile, error) {
 	st, ok := l.Sessions.Peek(w.id)
-	if !ok || !st.Wants() || st.Holder() != "" && st.Holder() != l.Member {
+	if !ok || st.Last < last || !st.Wants() || st.Holder() != "" && st.Holder() != l.Member {
 		var err error
 		if st, err = l.Sessions.Load(ctx, w.id); err != nil || !st.Wants() {
 			return st, Profile{}, err
 		}
-		if _, err = l.takes(ctx, w, st); err != nil { // nothing more is needed to see that it is held
+	}
+	if st.Holder() != l.Member { // nothing more is needed to see that another server has it, or should have it
+		if _, err := l.takes(ctx, w, st); err != nil {
 			return st, Profile{}, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"deckhand/internal/admission"
 	"deckhand/internal/cluster"
 	"deckhand/internal/datadir"
 	"deckhand/internal/sandbox"
@@ -154,10 +155,13 @@ type Claimer struct {
 	*Replica
 	Sessions *session.Sessions
 	Log      session.Log
-	// Load returns how many conversations this server works on or has queued.
+	// Load returns how many conversations this server works on or has queued. Gate is its queue.
 	Load func() int
+	Gate *admission.Gate
 
 	gone chan gone
+	// freed has a value when another server has free slots.
+	freed chan struct{}
 }
 
 // gone is a conversation whose machine or engine is missing.
@@ -167,8 +171,8 @@ type gone struct {
 }
 
 // NewClaimer returns a Claimer. Run does its background work.
-func NewClaimer(r *Replica, sessions *session.Sessions, log session.Log, load func() int) *Claimer {
-	return &Claimer{Replica: r, Sessions: sessions, Log: log, Load: load, gone: make(chan gone, 256)}
+func NewClaimer(r *Replica, sessions *session.Sessions, log session.Log, gate *admission.Gate, load func() int) *Claimer {
+	return &Claimer{Replica: r, Sessions: sessions, Log: log, Load: load, Gate: gate, gone: make(chan gone, 256), freed: make(chan struct{}, 1)}
 }
 
 // MayTake returns nil if this server may claim a conversation that no live server holds. Otherwise it asks the server that
@@ -192,7 +196,7 @@ func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 	switch {
 	case at == (home{}):
 		if !c.loads.accepts(st.ID) {
-			if to := c.loads.lightest(all, c.Member, c.Load()); to != "" && to != c.Member {
+			if to := c.loads.lightest(all, c.Member, c.Load(), c.Gate.Full(st.ID)); to != "" && to != c.Member {
 				c.ask(to, st)
 				return fmt.Errorf("%w: a server with less to do was asked", session.ErrRefused)
 			}

@@ -32,17 +32,52 @@ type loads struct {
 type load struct {
 	at    time.Time
 	count int64
+	free  int64 // slots; unknown for members that did not publish them
+	slots bool
 	given int64 // handed over since then
 }
 
+// full reports whether a member has no free slot.
+func (k load) full() bool { return k.slots && k.free <= k.given }
+
 // heard stores the load that a member published.
 func (l *loads) heard(member string, count int64) {
+	l.learn(member, func(k *load) { k.count = count })
+}
+
+// slots stores how many slots of a member are free.
+func (l *loads) slots(member string, free int) {
+	l.learn(member, func(k *load) { k.free, k.slots = int64(free), true })
+}
+
+func (l *loads) learn(member string, change func(*load)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known == nil {
 		l.known = map[string]load{}
 	}
-	l.known[member] = load{at: time.Now(), count: count}
+	k := l.known[member]
+	change(&k)
+	k.at, k.given = time.Now(), 0
+	l.known[member] = k
+}
+
+// room returns how many slots of a member are free for conversations of this server.
+func (l *loads) room(member string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := l.known[member]
+	if !k.slots || time.Since(k.at) >= loadStale {
+		return 0
+	}
+	return int(max(0, k.free-k.given))
+}
+
+// give counts a conversation as handed over to a member. It is called with mu held.
+func (l *loads) give(member string) {
+	k := l.known[member]
+	k.given++
+	l.known[member] = k
 }
 
 // accept stores that another member asked this one to work on a conversation.
@@ -68,12 +103,12 @@ func (l *loads) accepts(id session.ID) bool {
 	return ok && time.Since(at) < acceptedFor
 }
 
-// lightest returns the worker that should take a conversation: self, unless it is no worker or another one has a much
-// lower load; "" if there is none.
-func (l *loads) lightest(all []cluster.Info, self string, mine int) string {
+// lightest returns the worker that should take a conversation: self, unless it is no worker, has no free slot while another one
+// has, or another one has a much lower load; "" if there is none.
+func (l *loads) lightest(all []cluster.Info, self string, mine int, full bool) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	best, least, works := "", int64(0), false
+	best, least, bestFull, works := "", int64(0), false, false
 	for _, m := range cluster.Workers(all) {
 		if m.Name == self {
 			works = true
@@ -83,11 +118,12 @@ func (l *loads) lightest(all []cluster.Info, self string, mine int) string {
 		if ok = ok && time.Since(k.at) < loadStale; !ok {
 			continue
 		}
-		if n := k.count + k.given; best == "" || n < least {
-			best, least = m.Name, n
+		n := k.count + k.given
+		if best == "" || k.full() == bestFull && n < least || bestFull && !k.full() {
+			best, least, bestFull = m.Name, n, k.full()
 		}
 	}
-	if works && (best == "" || int64(mine) < least+enough) {
+	if works && (best == "" || bestFull && !full || bestFull == full && int64(mine) < least+enough) {
 		return self
 	}
 	if best == "" { // no loads are known yet
@@ -96,14 +132,12 @@ func (l *loads) lightest(all []cluster.Info, self string, mine int) string {
 		}
 		return ""
 	}
-	k := l.known[best]
-	k.given++
-	l.known[best] = k
+	l.give(best)
 	return best
 }
 
-// Run publishes the load of this server every second, and records for which conversations no server runs on their machine,
-// until ctx ends.
+// Run publishes the load of this server every second, asks servers with free slots to take conversations that wait here, and
+// records for which conversations no server runs on their machine, until ctx ends.
 func (c *Claimer) Run(ctx context.Context) error {
 	if c.Alone() {
 		return nil
@@ -118,10 +152,32 @@ func (c *Claimer) Run(ctx context.Context) error {
 			if c.Works() {
 				c.Publish(cluster.Wake{Kind: cluster.Load, From: c.Member, Last: int64(c.Load())})
 			}
+		case <-c.freed:
+			c.spread(ctx)
 		case g := <-c.gone:
 			if err := c.noteMissing(ctx, g.st, g.at); err != nil && ctx.Err() == nil {
 				c.Logger.Error("cannot record that the machine of a conversation is missing", "session", g.st.ID, "error", err)
 			}
+		}
+	}
+}
+
+// spread asks servers with free slots to take conversations that wait for a slot here.
+func (c *Claimer) spread(ctx context.Context) {
+	all, err := c.members(ctx)
+	if err != nil {
+		return // they stay in the queue
+	}
+	for _, m := range cluster.Workers(all) {
+		if m.Name == c.Member {
+			continue
+		}
+		for _, e := range c.Gate.Surplus(c.loads.room(m.Name)) {
+			c.loads.mu.Lock()
+			c.loads.give(m.Name)
+			c.loads.mu.Unlock()
+			c.Gate.Hand(e.ID, e.Owner)
+			c.ask(m.Name, session.State{ID: e.ID, Owner: e.Owner})
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"deckhand/internal/access"
+	"deckhand/internal/admission"
 	"deckhand/internal/session"
 	"deckhand/internal/workspace"
 )
@@ -19,13 +20,14 @@ type Parts struct {
 	rates *access.Gate
 }
 
-// Join creates the parts of this server. rates has its rate limits, and load returns how many conversations it works on or has
-// queued.
-func (r *Replica) Join(sessions *session.Sessions, log session.Log, index session.Index, hub Hub, rates *access.Gate, load func() int) *Parts {
+// Join creates the parts of this server. gate is its queue, rates has its rate limits, and load returns how many conversations it
+// works on or has queued.
+func (r *Replica) Join(sessions *session.Sessions, log session.Log, index session.Index, hub Hub, gate *admission.Gate, rates *access.Gate, load func() int) *Parts {
 	r.sessions = sessions
-	p := &Parts{Replica: r, Claimer: NewClaimer(r, sessions, log, load), Deltas: NewDeltas(r, hub), Relay: Relay{Replica: r, Sessions: sessions, Index: index}, rates: rates}
+	p := &Parts{Replica: r, Claimer: NewClaimer(r, sessions, log, gate, load), Deltas: NewDeltas(r, hub), Relay: Relay{Replica: r, Sessions: sessions, Index: index}, rates: rates}
 	if !r.Alone() {
 		r.peers.Sessions = sessions
+		gate.Join(r.Member, r.Works())
 		rates.Shared = r.Shared()
 		rates.ShareLimits()
 	}
@@ -57,7 +59,7 @@ func (p *Parts) Run(ctx context.Context, handler http.Handler, has func(ctx cont
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var tasks sync.WaitGroup
-	for _, run := range []func(context.Context) error{p.Claimer.Run, p.shareRates, p.announce, p.Deltas.Run, p.Relay.Run, func(ctx context.Context) error { return p.peers.Serve(ctx, handler) }} {
+	for _, run := range []func(context.Context) error{p.Claimer.Run, p.shareQueue, p.shareRates, p.announce, p.Deltas.Run, p.Relay.Run, func(ctx context.Context) error { return p.peers.Serve(ctx, handler) }} {
 		tasks.Go(func() {
 			if err := run(ctx); err != nil {
 				cancel(err)

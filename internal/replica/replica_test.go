@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,24 +121,39 @@ func TestLightest(t *testing.T) {
 	t.Parallel()
 	members := []cluster.Info{{Name: "a", Worker: true, Live: true}, {Name: "b", Worker: true, Live: true}, {Name: "dead", Worker: true}, {Name: "api", Live: true}}
 	var l loads
-	if got := l.lightest(members, "a", 100); got != "a" {
+	if got := l.lightest(members, "a", 100, false); got != "a" {
 		t.Errorf("nothing is known of others: %s", got)
 	}
-	if got := l.lightest(members, "api", 0); got != "a" {
+	if got := l.lightest(members, "api", 0, true); got != "a" {
 		t.Errorf("one that does not work: %s", got)
 	}
 	l.heard("b", 1)
 	l.heard("dead", 0)
 	for mine, want := range map[int]string{0: "a", 2: "a", 3: "b"} {
-		if got := l.lightest(members, "a", mine); got != want {
+		if got := l.lightest(members, "a", mine, false); got != want {
 			t.Errorf("with %d to do: %s, want %s", mine, got, want)
 		}
 	}
-	if got := l.lightest(members, "a", 3); got != "a" { // b was given one since
+	if got := l.lightest(members, "a", 3, false); got != "a" { // b was given one since
 		t.Errorf("after one was given away: %s", got)
 	}
+	l.heard("b", 0)
+	l.slots("b", 2)
+	if got := l.lightest(members, "a", 1, true); got != "b" {
+		t.Errorf("no slot is free here: %s", got)
+	}
+	if got := []int{l.room("b"), l.room("dead")}; !slices.Equal(got, []int{1, 0}) {
+		t.Errorf("room for %v, with one of two slots left", got)
+	}
+	l.give("b")
+	if got := l.lightest(members, "a", 100, false); got != "a" {
+		t.Errorf("no slot is free there: %s", got)
+	}
+	if got := l.lightest(members, "a", 100, true); got != "b" {
+		t.Errorf("no slot is free anywhere: %s", got)
+	}
 	l.known["b"] = load{at: time.Now().Add(-2 * loadStale)}
-	if got := l.lightest(members, "a", 100); got != "a" {
+	if got := l.lightest(members, "a", 100, false); got != "a" {
 		t.Errorf("what was heard is old: %s", got)
 	}
 	if l.accepts("s") {
