@@ -2,14 +2,19 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/creack/pty"
+
 	"deckhand/internal/config"
+	"deckhand/internal/soak"
 )
 
 func writeConfig(t *testing.T, path, text string) string {
@@ -148,6 +153,42 @@ func TestConfigReload(t *testing.T) {
 	until(t, "the server reloads", func() bool { return strings.Contains(b.logs.String(), "Reloaded: log-level, models.") })
 	if _, err := b.client.Settings(t.Context()); err != nil && !strings.Contains(err.Error(), "404") {
 		t.Errorf("the server does not respond after SIGHUP: %v", err)
+	}
+}
+
+// A server that was started in a shell with & reloads on kill -HUP, and stops when the terminal is closed.
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	soak.NotShort(t, "starts a server as a process")
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("SKIPPED: there is no bash")
+	}
+	screen, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	b := &box{t: t, dir: t.TempDir(), logs: &syncBuffer{}}
+	server := process(append([]string{"serve", "--data-dir", b.dir, "--addr", "127.0.0.1:0"}, plainSandbox(t, nil)...)...)
+	cmd := exec.Command(shell, "--norc", "--noprofile", "-i")
+	cmd.Env, cmd.Stdin, cmd.Stderr, cmd.SysProcAttr = server.Env, tty, b.logs, &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tty.Close()
+	fmt.Fprintf(screen, "'%s' &\n", strings.Join(server.Args, "' '"))
+	b.readGreeting(out)
+	fmt.Fprintln(screen, "kill -HUP %1")
+	until(t, "the server reloads", func() bool { return strings.Contains(b.logs.String(), "Reloaded; nothing changed.") })
+	screen.Close()
+	_ = cmd.Wait() // until the server has closed its output
+	if !strings.Contains(b.logs.String(), "the terminal was closed") {
+		t.Errorf("logged %s", b.logs)
 	}
 }
 

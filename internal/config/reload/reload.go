@@ -5,6 +5,7 @@ package reload
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -13,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"deckhand/internal/admission"
 	"deckhand/internal/config"
@@ -124,26 +123,39 @@ func (r *Reloader) TLS() *tls.Config {
 	return r.Certificate.Config()
 }
 
-// Run reloads on each SIGHUP until ctx ends. It does not handle the signal if it is ignored (nohup), or if
-// the server was started from a terminal, where SIGHUP means that the terminal was closed.
+// Run reloads on each SIGHUP until ctx ends. The signal also means that the terminal was closed from which the
+// server was started. Run then returns an error, unless the signal was ignored at the start (nohup).
 func (r *Reloader) Run(ctx context.Context) error {
-	if r == nil || terminal(os.Stdin) || signal.Ignored(syscall.SIGHUP) {
+	if r == nil {
 		return nil
 	}
+	closes := terminal() && !signal.Ignored(syscall.SIGHUP)
 	hangUp := make(chan os.Signal, 1)
-	signal.Notify(hangUp, syscall.SIGHUP)
-	defer signal.Stop(hangUp)
+	signal.Notify(hangUp, syscall.SIGHUP) // until the process ends: a second signal must not interrupt the shutdown
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hangUp:
-			_, _ = r.Reload() // logged
+			if !closes || terminal() {
+				_, _ = r.Reload() // logged
+			}
+			// The signal may precede the loss of the terminal, when the shell has ended.
+			if closes && !terminal() {
+				return errClosed
+			}
 		}
 	}
 }
 
-func terminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), getTermios)
-	return err == nil
+var errClosed = errors.New("the terminal was closed")
+
+// terminal returns whether this process has a terminal that is not closed.
+func terminal() bool {
+	f, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
 }
