@@ -122,7 +122,8 @@ func TestConfigCheckMasterKey(t *testing.T) {
 func TestConfigReload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := writeConfig(t, filepath.Join(dir, "c.yaml"), "log-level: info\n")
+	mail := writeConfig(t, filepath.Join(dir, "mail"), "smtp://ada:hunter2@localhost:587?from=a@example.org\n")
+	file := writeConfig(t, filepath.Join(dir, "c.yaml"), "log-level: info\nsmtp-url-file: "+mail+"\n")
 	b, cmd := spawn(t, filepath.Join(dir, "data"), "--config", file)
 	reload := func(wanted string) {
 		t.Helper()
@@ -131,7 +132,10 @@ func TestConfigReload(t *testing.T) {
 		}
 	}
 	reload("Reloaded; nothing changed.")
-	writeConfig(t, file, "log-level: debug\nrate-burst: 7\nmodels:\n  openai/mine: {window: 1000}\n")
+	writeConfig(t, mail, "smtp://ada:hunter3@localhost:587?from=a@example.org\n")
+	reload("Reloaded; nothing changed. Restart the server to change: smtp-url-file.")
+	writeConfig(t, mail, "smtp://ada:hunter2@localhost:587?from=a@example.org\n")
+	writeConfig(t, file, "log-level: debug\nrate-burst: 7\nsmtp-url-file: "+mail+"\nmodels:\n  openai/mine: {window: 1000}\n")
 	reload("Reloaded: log-level, models. Restart the server to change: rate-burst.")
 	reload("Reloaded; nothing changed. Restart the server to change: rate-burst.")
 	found, err := b.client.SearchModels(t.Context(), "mine", "", false)
@@ -146,13 +150,16 @@ func TestConfigReload(t *testing.T) {
 	if code, _, stderr := command(t, "config", "reload", "--data-dir", b.dir); code == 0 || strings.Contains(stderr, "--help") || !strings.Contains(stderr, "is not valid YAML") {
 		t.Errorf("exit code %d, says %s", code, stderr)
 	}
-	writeConfig(t, file, "log-level: info\n")
+	writeConfig(t, file, "log-level: info\nsmtp-url-file: "+mail+"\n")
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the server reloads", func() bool { return strings.Contains(b.logs.String(), "Reloaded: log-level, models.") })
 	if _, err := b.client.Settings(t.Context()); err != nil && !strings.Contains(err.Error(), "404") {
 		t.Errorf("the server does not respond after SIGHUP: %v", err)
+	}
+	if strings.Contains(b.logs.String(), "hunter") {
+		t.Errorf("the password is in the log: %s", b.logs)
 	}
 }
 

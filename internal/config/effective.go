@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ type Setting struct {
 	Value  string `json:"value"`
 	Source string `json:"source"`
 
-	raw string // the value with its password
+	raw string // the value with its password; of a file, its path and a hash of its content
 }
 
 // Sources of settings. For environment variables and credentials, the name follows.
@@ -52,13 +53,31 @@ func Effective(k *kong.Context, r *Resolver) []Setting {
 			} else if _, from := r.lookUp(f); from != "" {
 				source = from
 			}
-			out = append(out, Setting{Name: f.Name, Value: shown(k.FlagValue(f)), Source: source, raw: fmt.Sprint(k.FlagValue(f))})
+			out = append(out, Setting{Name: f.Name, Value: shown(k.FlagValue(f)), Source: source, raw: raw(f, k.FlagValue(f))})
 		}
 	}
 	return out
 }
 
-// Changed lists the flags whose values differ.
+// seed makes hashes useless outside this process.
+var seed = maphash.MakeSeed()
+
+// raw is what Changed compares.
+func raw(f *kong.Flag, value any) string {
+	s := fmt.Sprint(value)
+	if f.PlaceHolder != "FILE" || s == "" {
+		return s
+	}
+	// Reading a pipe would take its content from its reader.
+	if info, err := os.Stat(s); err == nil && info.Mode().IsRegular() {
+		if content, err := os.ReadFile(s); err == nil {
+			return fmt.Sprint(s, " ", maphash.Bytes(seed, content))
+		}
+	}
+	return s
+}
+
+// Changed lists the flags whose values differ, or the contents of the files that they name.
 func Changed(before, after []Setting) (names []string) {
 	old := map[string]string{}
 	for _, s := range before {
