@@ -86,7 +86,7 @@ func startChromium(t *testing.T) (address string) {
 	program := findChromium(t)
 	dir := browserTemp(t)
 	cmd := exec.Command(program, "--headless=new", "--remote-debugging-port=0", "--user-data-dir="+dir, "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions", "--disable-breakpad", "about:blank")
+		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions", "--disable-breakpad", "--ignore-certificate-errors", "about:blank")
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	words, err := cmd.StderrPipe()

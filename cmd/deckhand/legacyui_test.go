@@ -115,9 +115,9 @@ func TestPageBelowAPathInABrowser(t *testing.T) {
 	address := startChromium(t)
 	needPage(t)
 	front, behind := freeAddress(t), freeAddress(t)
-	base := "http://" + front + "/deckhand"
+	base := atLocalhost(front) + "/deckhand"
 	b := serve(t, "", "--addr", behind, "--public-url", base)
-	startNginx(t, front, behind, proxyBlocks(t, "nginx", 6)[4], "")
+	b.client.HTTP = trusting(t, startNginx(t, front, behind, proxyBlocks(t, "nginx", 6)[4], ""))
 	b.demo("scripted/demo")
 	id := b.create("hello")
 	b.follow(id, 0, agentIs("awaiting_user_input"))
@@ -138,7 +138,7 @@ func TestPageBelowAPathInABrowser(t *testing.T) {
 			_, _ = w.Write([]byte(`<title>Elsewhere</title><a href="` + base + path + `">Look</a>`))
 		}))
 		defer elsewhere.Close()
-		tab.open(strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)) // another site
+		tab.open(elsewhere.URL) // another site
 		tab.see("document.title", "Elsewhere")
 		evaluate[any](tab, `document.querySelector("a").click()`)
 		tab.see(`location.href + (document.title.includes("`+title+`") ? "" : " not yet")`, base+path)

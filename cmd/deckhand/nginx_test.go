@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -63,11 +65,36 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// onlySSL is what a test without certificates leaves out of an example.
-var onlySSL = regexp.MustCompile(`(?m)^\s*(ssl_|server_name).*\n`)
+// atLocalhost is the URL of a proxy at the address.
+func atLocalhost(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return "https://localhost:" + port
+}
 
-// startNginx runs nginx at the address with one example, before the server at behind.
-func startNginx(t *testing.T, address, behind, example, key string) {
+// trusting returns a client that trusts the certificate in a file, and prefers HTTP/2 as browsers do.
+func trusting(t *testing.T, certificate string) *http.Client {
+	t.Helper()
+	text, err := os.ReadFile(certificate)
+	pool := x509.NewCertPool()
+	if err != nil || !pool.AppendCertsFromPEM(text) {
+		t.Fatalf("%s: %v", certificate, err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// selfSigned writes a certificate for localhost and its key.
+func selfSigned(t *testing.T, certificate, key string) {
+	t.Helper()
+	cmd := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// startNginx runs nginx at the address with one example, before the server at behind, and returns the file with its certificate.
+func startNginx(t *testing.T, address, behind, example, key string) (certificate string) {
 	t.Helper()
 	program, err := exec.LookPath("nginx")
 	if err != nil {
@@ -78,12 +105,14 @@ func startNginx(t *testing.T, address, behind, example, key string) {
 	}
 	dir := t.TempDir()
 	blocks := proxyBlocks(t, "nginx", 6)
-	if !strings.Contains(example, "listen") {
-		example = "server {\nlisten 443 ssl;\n" + example + "}\n"
+	if !strings.Contains(example, "listen") { // it stands in a server block
+		example = blocks[2][:strings.Index(blocks[2], "location")] + example + "}\n"
 	}
-	example = onlySSL.ReplaceAllString(example, "")
-	example = regexp.MustCompile(`listen\s+443 ssl`).ReplaceAllString(example, "listen "+address)
-	example = strings.NewReplacer("127.0.0.1:3000", behind, "dh_your-key", key, "/var/log/nginx/deckhand.log", dir+"/access.log").Replace(example)
+	certificate, certificateKey := filepath.Join(dir, "deckhand.pem"), filepath.Join(dir, "deckhand.key")
+	selfSigned(t, certificate, certificateKey)
+	example = regexp.MustCompile(`listen\s+443 ssl`).ReplaceAllString(example, "listen "+address+" ssl")
+	example = strings.NewReplacer("deckhand.example.org", "localhost", "/etc/ssl/deckhand.pem", certificate, "/etc/ssl/deckhand.key", certificateKey,
+		"127.0.0.1:3000", behind, "dh_your-key", key, "/var/log/nginx/deckhand.log", dir+"/access.log").Replace(example)
 	config := "daemon off; master_process off; pid nginx.pid; error_log stderr notice;\nevents {}\nhttp {\naccess_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		config += kind + "_temp_path " + dir + "/" + kind + ";\n"
@@ -95,6 +124,7 @@ func startNginx(t *testing.T, address, behind, example, key string) {
 	}
 	// It says so after it has bound its sockets.
 	runProxy(t, exec.Command(program, "-p", dir, "-c", filepath.Join(dir, "nginx.conf"), "-e", "stderr"), regexp.MustCompile(`\[notice\].*nginx/`))
+	return certificate
 }
 
 // runProxy runs a proxy until the test ends. It listens when it prints what matches up.
@@ -155,17 +185,19 @@ func TestBehindNginx(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			front, behind := freeAddress(t), freeAddress(t)
-			base := "http://" + front + c.path
+			base := atLocalhost(front) + c.path
 			b := serve(t, "", "--addr", behind, "--public-url", base)
 			if b.base != base || !strings.HasPrefix(b.link, base+"/login#") {
 				t.Fatalf("it says it is at %s, %s", b.base, b.link)
 			}
-			startNginx(t, front, behind, c.example, b.key)
+			certificate := startNginx(t, front, behind, c.example, b.key)
 			key := b.key
 			if c.keyed {
 				key = ""
 				b.client = client.New(base, key)
-			} else {
+			}
+			b.client.HTTP = trusting(t, certificate)
+			if !c.keyed {
 				behindAsBrowser(t, b, c.path)
 			}
 			b.demo("scripted/demo")
@@ -173,7 +205,7 @@ func TestBehindNginx(t *testing.T) {
 			defer (&person{box: b}).drop(id)
 			behindAsClient(t, b, c.path, id)
 			for _, transports := range []string{"polling", "websocket", "polling,websocket"} {
-				behindAsSocket(t, "http://"+front, c.path, id, key, transports)
+				behindAsSocket(t, atLocalhost(front), c.path, id, key, transports, certificate)
 			}
 		})
 	}
@@ -187,8 +219,7 @@ func behindAsBrowser(t *testing.T, b *box, path string) {
 		t.Fatal(err)
 	}
 	origin := strings.TrimSuffix(b.base, path)
-	web := &http.Client{Jar: jar, Transport: &http.Transport{}}
-	defer web.CloseIdleConnections()
+	web := &http.Client{Jar: jar, Transport: b.client.HTTP.Transport}
 	ask := func(method, address, body string, want int) string {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
@@ -208,6 +239,11 @@ func behindAsBrowser(t *testing.T, b *box, path string) {
 		text, _ := io.ReadAll(res.Body)
 		if res.StatusCode != want {
 			t.Fatalf("%s %s: %d %.200s", method, address, res.StatusCode, text)
+		}
+		for _, c := range res.Cookies() {
+			if !c.Secure || !c.HttpOnly {
+				t.Errorf("%s %s sets the cookie %s", method, address, c)
+			}
 		}
 		return string(text)
 	}
@@ -251,6 +287,15 @@ func behindAsBrowser(t *testing.T, b *box, path string) {
 	}
 	ask("POST", b.base+"/api/logout", `{}`, 200)
 	ask("GET", b.base+"/docs", "", 401)
+	// Without Origin, only the proxy says that the browser uses TLS.
+	res, err := b.client.HTTP.Post(b.base+"/api/login", "application/json", strings.NewReader(`{"key":"`+b.key+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if c := res.Cookies(); len(c) != 1 || !c[0].Secure {
+		t.Errorf("a login without Origin sets %v", c)
+	}
 }
 
 // behindAsClient leads a conversation, puts a file into its workspace, and opens a terminal.
@@ -292,7 +337,7 @@ func behindAsClient(t *testing.T, b *box, path, id string) {
 		}
 		shown.Write(buf[:n])
 	}
-	conn, _, err := websocket.Dial(ctx, b.base+"/api/conversations/"+id+"/events/ws?after=0", &websocket.DialOptions{HTTPHeader: http.Header{"X-Session-Api-Key": {b.key}}})
+	conn, _, err := websocket.Dial(ctx, b.base+"/api/conversations/"+id+"/events/ws?after=0", &websocket.DialOptions{HTTPClient: b.client.HTTP, HTTPHeader: http.Header{"X-Session-Api-Key": {b.key}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,8 +347,8 @@ func behindAsClient(t *testing.T, b *box, path, id string) {
 	}
 }
 
-// behindAsSocket talks through the official client, in a process of its own.
-func behindAsSocket(t *testing.T, origin, path, id, key, transports string) {
+// behindAsSocket talks through the official client, in a process of its own, which trusts the certificate in a file.
+func behindAsSocket(t *testing.T, origin, path, id, key, transports, certificate string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -316,7 +361,7 @@ func behindAsSocket(t *testing.T, origin, path, id, key, transports string) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, "node", "testdata/socket.cjs", string(job))
-	cmd.Env = append(os.Environ(), "NODE_PATH="+socketModules(t))
+	cmd.Env = append(os.Environ(), "NODE_PATH="+socketModules(t), "NODE_EXTRA_CA_CERTS="+certificate)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v: %.2000s", transports, err, out)

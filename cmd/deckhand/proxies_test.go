@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,32 +22,37 @@ func TestBehindCaddy(t *testing.T) {
 	if err != nil {
 		dockertest.Missing(t, "caddy is not installed; on Debian: apt-get install caddy")
 	}
-	behindProxy(t, func(front, behind string) *syncBuffer {
+	behindProxy(t, func(front, behind string) (*syncBuffer, string) {
 		dir := t.TempDir()
-		example := strings.NewReplacer("deckhand.example.org {", "http://"+front+" {", "127.0.0.1:3000", behind).Replace(proxyBlocks(t, "caddyfile", 1)[0])
+		host, port, _ := net.SplitHostPort(front)
+		// Caddy signs a certificate for localhost itself.
+		example := strings.NewReplacer("deckhand.example.org {", "localhost {", "127.0.0.1:3000", behind).Replace(proxyBlocks(t, "caddyfile", 1)[0])
+		options := "{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n\thttps_port " + port + "\n\tdefault_bind " + host + "\n}\n"
 		config := filepath.Join(dir, "Caddyfile")
-		if err := os.WriteFile(config, []byte("{\n\tadmin off\n\tauto_https off\n}\n"+example), 0o600); err != nil {
+		if err := os.WriteFile(config, []byte(options+example), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(program, "run", "--config", config, "--adapter", "caddyfile")
 		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
-		return runProxy(t, cmd, regexp.MustCompile("serving initial configuration"))
+		said := runProxy(t, cmd, regexp.MustCompile("certificate obtained successfully"))
+		return said, filepath.Join(dir, "caddy", "pki", "authorities", "local", "root.crt")
 	})
 }
 
 // behindProxy does through a proxy what people do.
-func behindProxy(t *testing.T, start func(front, behind string) *syncBuffer) {
+func behindProxy(t *testing.T, start func(front, behind string) (said *syncBuffer, certificate string)) {
 	t.Helper()
 	front, behind := freeAddress(t), freeAddress(t)
-	b := serve(t, "", "--addr", behind, "--public-url", "http://"+front)
-	said := start(front, behind)
+	b := serve(t, "", "--addr", behind, "--public-url", atLocalhost(front))
+	said, certificate := start(front, behind)
+	b.client.HTTP = trusting(t, certificate)
 	behindAsBrowser(t, b, "")
 	b.demo("scripted/demo")
 	id := b.create("$ echo made > made.txt")
 	defer (&person{box: b}).drop(id)
 	behindAsClient(t, b, "", id)
 	for _, transports := range []string{"polling", "websocket", "polling,websocket"} {
-		behindAsSocket(t, "http://"+front, "", id, b.key, transports)
+		behindAsSocket(t, atLocalhost(front), "", id, b.key, transports, certificate)
 	}
 	if strings.Contains(said.String(), b.key) {
 		t.Error("the log of the proxy has the key")

@@ -92,7 +92,7 @@ func (s *syncBuffer) String() string {
 }
 
 var (
-	baseLine = regexp.MustCompile(`is at (http://\S+)`)
+	baseLine = regexp.MustCompile(`is at (https?://\S+)`)
 	linkLine = regexp.MustCompile(`log in:\s+(\S+)`)
 )
 
