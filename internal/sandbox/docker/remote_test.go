@@ -4,15 +4,12 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,13 +26,12 @@ type authority struct {
 	t    *testing.T
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
-	pool *x509.CertPool
 	raw  []byte
 }
 
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	a := &authority{t: t, pool: x509.NewCertPool()}
+	a := &authority{t: t}
 	var err error
 	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		t.Fatal(err)
@@ -48,7 +44,6 @@ func newAuthority(t *testing.T) *authority {
 	if a.cert, err = x509.ParseCertificate(a.raw); err != nil {
 		t.Fatal(err)
 	}
-	a.pool.AddCert(a.cert)
 	return a
 }
 
@@ -71,11 +66,11 @@ func (a *authority) issue(usage x509.ExtKeyUsage) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: packed})
 }
 
-// folder is what DOCKER_CERT_PATH names.
-func (a *authority) folder() string {
+// folder has a certificate: what DOCKER_CERT_PATH names, or that of an engine.
+func (a *authority) folder(usage x509.ExtKeyUsage) string {
 	a.t.Helper()
 	dir := a.t.TempDir()
-	certificate, key := a.issue(x509.ExtKeyUsageClientAuth)
+	certificate, key := a.issue(usage)
 	for name, content := range map[string][]byte{"ca.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.raw}), "cert.pem": certificate, "key.pem": key} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			a.t.Fatal(err)
@@ -84,46 +79,15 @@ func (a *authority) folder() string {
 	return dir
 }
 
-// encrypted puts TLS in front of the engine. Clients need a certificate.
-func (a *authority) encrypted(plain string) string {
-	a.t.Helper()
-	pair, err := tls.X509KeyPair(a.issue(x509.ExtKeyUsageServerAuth))
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.pool})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	a.t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer in.Close()
-				out, err := net.Dial("tcp", strings.TrimPrefix(plain, "tcp://"))
-				if err != nil {
-					return
-				}
-				defer out.Close()
-				done := make(chan struct{})
-				go func() { _, _ = io.Copy(out, in); _ = out.(*net.TCPConn).CloseWrite(); close(done) }()
-				_, _ = io.Copy(in, out)
-				_ = in.(*tls.Conn).CloseWrite()
-				<-done
-			}()
-		}
-	}()
-	return "tcp://" + l.Addr().String()
-}
-
-// works starts a sandbox on the engine at another address and uses it. The environment is for that address alone.
-func works(t *testing.T, host string, environment map[string]string) {
+// works starts a sandbox on an engine, nil for the shared one, at another address and uses it. The environment is for that address alone.
+func works(t *testing.T, engine *dockertest.Own, host string, environment map[string]string) {
 	t.Helper()
-	r := newRig(t, func(o *docker.Options) { o.Runner = sandboxtest.Runner(t) })
+	r := newRig(t, func(o *docker.Options) {
+		o.Runner = sandboxtest.Runner(t)
+		if engine != nil {
+			o.Host, o.Image = engine.Host, engine.BusyboxImage(t)
+		}
+	})
 	for name, value := range environment {
 		t.Setenv(name, value)
 	}
@@ -139,39 +103,52 @@ func works(t *testing.T, host string, environment map[string]string) {
 	r.want(r.attach(h), "cat f", "hi")
 }
 
+// A real engine that requires client certificates.
 func TestEngineOverTLS(t *testing.T) {
-	plain, a := forward(t), newAuthority(t)
-	host := a.encrypted(plain)
-	works(t, host, map[string]string{"DOCKER_CERT_PATH": a.folder()})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := "tcp://" + l.Addr().String()
+	l.Close()
+	a := newAuthority(t)
+	own := a.folder(x509.ExtKeyUsageServerAuth)
+	engine := dockertest.Start(t, "--host="+host, "--tlsverify", "--tlscacert="+own+"/ca.pem", "--tlscert="+own+"/cert.pem", "--tlskey="+own+"/key.pem")
+	client, stranger := a.folder(x509.ExtKeyUsageClientAuth), newAuthority(t).folder(x509.ExtKeyUsageClientAuth)
+	t.Run("certificates of the environment", func(t *testing.T) {
+		works(t, engine, host, map[string]string{"DOCKER_CERT_PATH": client})
+	})
+	t.Run("certificates in the address", func(t *testing.T) {
+		works(t, engine, host+"?certs="+client, map[string]string{"DOCKER_CERT_PATH": stranger})
+	})
 
-	// Engines and clients with certificates of another authority are refused, also without DOCKER_TLS_VERIFY.
-	t.Setenv("DOCKER_CERT_PATH", newAuthority(t).folder())
+	t.Setenv("DOCKER_CERT_PATH", stranger)
+	// An engine with a certificate of another authority is refused, also without DOCKER_TLS_VERIFY, and the engine refuses such clients.
+	refused(t, host, "certificate signed by unknown authority")
+	ca, err := os.ReadFile(filepath.Join(own, "ca.pem"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(stranger, "ca.pem"), ca, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, host, "remote error: tls:")
+}
+
+func refused(t *testing.T, host, why string) {
+	t.Helper()
 	d, err := docker.New(docker.Options{Host: host})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if err := d.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("with another authority: %v", err)
+	if err := d.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("got %v, wanted an error with %q", err, why)
 	}
 }
 
-// The certificates in an address are used instead of those in the environment.
-func TestEngineWithOwnCertificates(t *testing.T) {
-	plain, a := forward(t), newAuthority(t)
-	works(t, a.encrypted(plain)+"?certs="+a.folder(), map[string]string{"DOCKER_CERT_PATH": newAuthority(t).folder()})
-}
-
+// A real SSH server and client; only the client's configuration is our own.
 func TestEngineOverSSH(t *testing.T) {
-	host := dockertest.Engine(t)
-	if _, err := exec.LookPath("docker"); err != nil {
-		dockertest.Missing(t, "there is no docker client for docker system dial-stdio")
-	}
-	dir := t.TempDir()
-	script := "#!/bin/sh\nwhile test \"$1\" != --; do shift; done; shift 2; DOCKER_HOST=" + host + " exec \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	works(t, "ssh://me@engine.invalid", nil)
+	socket := strings.TrimPrefix(dockertest.Engine(t), "unix://")
+	works(t, nil, "ssh://"+dockertest.SSH(t)+socket, nil)
 }

@@ -1,9 +1,6 @@
 package connect
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,39 +55,36 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// An engine over SSH is reached by the real docker system dial-stdio; only ssh itself is replaced.
+// An engine over SSH is reached by a real SSH server and the real docker system dial-stdio.
 func TestSSH(t *testing.T) {
-	host := dockertest.Engine(t)
-	if _, err := exec.LookPath("docker"); err != nil {
-		dockertest.Missing(t, "there is no docker client for docker system dial-stdio")
-	}
+	socket := strings.TrimPrefix(dockertest.Engine(t), "unix://")
 	clean(t)
-	dir := t.TempDir()
-	script := "#!/bin/sh\nfor last do case $last in broken) echo 'Permission denied (publickey).' >&2; exit 255 ;; esac; done\n" +
-		"while test \"$1\" != --; do shift; done; shift; test \"$1\" = example.org || exit 1; shift; DOCKER_HOST=" + host + " exec \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	t.Setenv("HOME", dir)
-	for _, address := range []string{"ssh://me@example.org", "ssh://example.org:2222" + strings.TrimPrefix(host, "unix://")} {
+	login := dockertest.SSH(t)
+	_, host, _ := strings.Cut(login, "@")
+	ping := func(address string) error {
+		t.Helper()
 		e, err := Open(address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Ping(t.Context(), client.PingOptions{NegotiateAPIVersion: true}); err != nil {
-			t.Errorf("%s: %v", address, err)
-		}
+		_, err = e.Ping(t.Context(), client.PingOptions{NegotiateAPIVersion: true})
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
+		return err
 	}
-	e, err := Open("ssh://broken")
-	if err != nil {
-		t.Fatal(err)
+	for _, address := range []string{"ssh://" + login + socket, "ssh://" + host + socket} {
+		if err := ping(address); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
 	}
-	defer e.Close()
-	if _, err := e.Ping(t.Context(), client.PingOptions{NegotiateAPIVersion: true}); err == nil || !strings.Contains(err.Error(), "Permission denied (publickey)") {
-		t.Errorf("a refused login: %v", err)
+	for address, want := range map[string]string{
+		"ssh://nobody-here@" + host:                                    "Permission denied (publickey)",
+		"ssh://" + strings.Replace(login, "127.0.0.1", "localhost", 1): "Host key verification failed",
+		"ssh://" + login + "/nowhere.sock":                             "/nowhere.sock",
+	} {
+		if err := ping(address); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, wanted an error with %q", address, err, want)
+		}
 	}
 }

@@ -16,12 +16,13 @@ import (
 
 // Own is an engine of one test.
 type Own struct {
-	Host string
-	dir  string
+	Host  string
+	dir   string
+	flags string
 }
 
-// Start starts an engine with the script that also starts the one for all tests. It ends with the test.
-func Start(t testing.TB) *Own {
+// Start starts an engine with the script that also starts the one for all tests, with more flags. It ends with the test.
+func Start(t testing.TB, flags ...string) *Own {
 	t.Helper()
 	if os.Getuid() != 0 {
 		Missing(t, "only root can start an engine")
@@ -35,7 +36,7 @@ func Start(t testing.TB) *Own {
 	if dockerd == "" {
 		Missing(t, "there is no dockerd to start and stop; Debian has it in: docker.io")
 	}
-	o := &Own{dir: t.TempDir()}
+	o := &Own{dir: t.TempDir(), flags: strings.Join(flags, " ")}
 	o.Resume(t)
 	t.Cleanup(func() { o.script(t, "stop") })
 	return o
@@ -136,7 +137,7 @@ func (o *Own) script(t testing.TB, action string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(module(t), "scripts/engine"), action, o.dir)
 	// One that answers is not what we want: it must not be stopped.
-	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+o.dir+"/none.sock")
+	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+o.dir+"/none.sock", "ENGINE_FLAGS="+o.flags)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
