@@ -8,6 +8,7 @@ type ServerHealth struct {
 	Status       string         `json:"status" enum:"ok,warning,failed" doc:"The worst status of the parts."`
 	Version      string         `json:"version"`
 	GoVersion    string         `json:"go_version"`
+	System       string         `json:"system" doc:"Operating system and kernel of the server's machine, such as Linux 6.1.0; empty if unknown."`
 	StartedAt    time.Time      `json:"started_at"`
 	CheckedAt    time.Time      `json:"checked_at"`
 	LogLevel     string         `json:"log_level" enum:"debug,info,warn,error"`
@@ -21,8 +22,9 @@ type ServerHealth struct {
 
 // HealthPart is a part of the server, or a service that it uses.
 type HealthPart struct {
-	ID      string `json:"id" enum:"database,sandbox,model,git,notifications,sign_on,disk,backup"`
+	ID      string `json:"id" enum:"database,nats,sandbox,model,git,notifications,sign_on,disk,backup"`
 	Name    string `json:"name" doc:"The driver, provider or host; empty if there is only one."`
+	Version string `json:"version" doc:"Name and version of the database, the NATS server or the container engine; otherwise empty."`
 	Status  string `json:"status" enum:"ok,warning,failed,off"`
 	Problem string `json:"problem" doc:"Code of the problem; empty if there is none."`
 	Message string `json:"message" doc:"What is wrong and what to do, in English; empty if nothing is wrong."`

@@ -258,7 +258,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 
 // board returns the health of the server, and adds the metrics of the parts.
 func (s *server) board(c *serveCmd, config httpapi.Config) *health.Board {
-	h := health.Config{Version: version, DataDir: c.DataDir, Ready: func(ctx context.Context) error { return errors.Join(s.data.db.Ping(ctx), s.data.db.Healthy()) }, ReadOnly: s.data.db.ReadOnly(), Keeper: s.keeper, NoSandbox: s.driver.Name == drivers.None, Conversations: s.conversations,
+	h := health.Config{Version: version, DataDir: c.DataDir, Ready: func(ctx context.Context) error { return errors.Join(s.data.db.Ping(ctx), s.data.db.Healthy()) }, ReadOnly: s.data.db.ReadOnly(), Database: s.data.db.Version, NATS: s.replica.NATS(), Keeper: s.keeper, NoSandbox: s.driver.Name == drivers.None, Conversations: s.conversations,
 		Activity: s.activity, Git: &s.git, Working: s.loop.Working, Waiting: s.loop.Waiting, Admission: s.admission, Requests: func() int { return s.api.Pending() }, Streams: s.hub.Followers, Notified: s.webhooks.Stats, Level: c.level, Logger: s.logger,
 		Queues: []health.Queue{{Name: "webhooks", Store: s.data.db.Queue(notify.Queue)}, {Name: "triggers", Store: s.data.db.Queue(trigger.Queue)}, {Name: "attempts", Store: s.data.db.Queue(s.replica.Queue(attempts.Queue))}}}
 	if config.Page.SignOn != nil {

@@ -16,6 +16,7 @@ import (
 	"deckhand/internal/activity"
 	"deckhand/internal/admission"
 	"deckhand/internal/conversation"
+	"deckhand/internal/machine"
 	"deckhand/internal/notify"
 	"deckhand/internal/queue"
 	"deckhand/internal/session"
@@ -29,6 +30,10 @@ type Config struct {
 	// Ready says what keeps the database from working. ReadOnly is true if nothing can be stored.
 	Ready    func(ctx context.Context) error
 	ReadOnly bool
+	// Database returns the name and version of the database.
+	Database func(ctx context.Context) (string, error)
+	// NATS returns the version of the NATS server, "" without a connection; nil for a single server.
+	NATS func() string
 	// Keeper has the sandboxes; NoSandbox is true if there can be none.
 	Keeper        *workspace.Keeper
 	NoSandbox     bool
@@ -89,7 +94,7 @@ func (b *Board) Look(ctx context.Context) (api.ServerHealth, error) {
 	if b.last != nil && now.Sub(b.lastAt) < fresh {
 		return *b.last, nil
 	}
-	out := api.ServerHealth{Status: OK, Version: b.Version, GoVersion: runtime.Version(), StartedAt: b.started.UTC().Truncate(time.Second), CheckedAt: now.UTC(),
+	out := api.ServerHealth{Status: OK, Version: b.Version, GoVersion: runtime.Version(), System: machine.System(), StartedAt: b.started.UTC().Truncate(time.Second), CheckedAt: now.UTC(),
 		LogLevel: levelName(b.Level), LastBackupAt: b.LastBackup(), Sandboxes: b.sandboxes(ctx, now), Memory: memory(), Disks: b.disks()}
 	out.Queue = api.HealthQueue{Working: b.Working(), Waiting: b.Waiting(), Requests: b.Requests(), Streams: b.Streams(), Jobs: b.jobs(ctx)}
 	b.places(&out.Queue)

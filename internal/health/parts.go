@@ -24,6 +24,7 @@ const (
 var Problems = map[string]string{
 	"database_failing":   "The database cannot be read or written. Check the disk and the server log, and run deckhand doctor on the server.",
 	"database_read_only": "The database is read-only, so nothing can be changed. Mount its disk writable and restart the server.",
+	"nats_offline":       "There is no connection to NATS, so servers notice each other's changes late. Check the NATS server and --nats-url.",
 	"no_sandbox":         "Agents cannot run commands, because no sandbox driver works here. Run deckhand doctor on the server.",
 	"engine_unreachable": "The container engine does not respond. Start it, or correct --docker-host, and check that the server's user may use its socket.",
 	"model_auth":         "The provider refused the key of a user. The user must correct it in Settings, Models.",
@@ -36,7 +37,7 @@ var Problems = map[string]string{
 	"notify_failing":     "Most deliveries of the last hour failed. Look at the deliveries in Settings, Notifications, and check --smtp-url.",
 	"sign_on_failing":    "The identity provider does not respond correctly, so users cannot log in with it. Check --oidc-issuer and the provider.",
 	"disk_low":           "Less than 10% of the disk is free. Delete conversations, or enlarge the disk.",
-	"disk_full":          "The disk is nearly full, so agents cannot write. Delete conversations, or enlarge the disk.",
+	"disk_full":          "Less than 2% of the disk, or less than 64 MiB, is free. Below 64 MiB, agents cannot write. Delete conversations, or enlarge the disk.",
 	"backup_none":        "No backup is recorded. Make one regularly with deckhand backup DIR on the server.",
 	"backup_old":         "The last backup is more than 7 days old. Check that deckhand backup runs regularly.",
 }
@@ -48,7 +49,13 @@ func part(id, name, status, problem, detail string) api.HealthPart {
 
 // parts checks all parts.
 func (b *Board) parts(ctx context.Context, now time.Time, h api.ServerHealth) []api.HealthPart {
-	out := append([]api.HealthPart{b.database(ctx)}, b.sandbox(ctx)...)
+	database := b.database(ctx)
+	database.Version, _ = b.Database(ctx) // without a version, the part says why
+	out := []api.HealthPart{database}
+	if b.NATS != nil {
+		out = append(out, nats(b.NATS()))
+	}
+	out = append(out, b.sandbox(ctx)...)
 	out = append(out, b.models()...)
 	out = append(out, b.git()...)
 	out = append(out, b.notifications(now), b.single(ctx, now))
@@ -70,6 +77,15 @@ func (b *Board) database(ctx context.Context) api.HealthPart {
 	return part("database", "", OK, "", "")
 }
 
+func nats(version string) api.HealthPart {
+	if version == "" {
+		return part("nats", "", Warning, "nats_offline", "")
+	}
+	found := part("nats", "", OK, "", "")
+	found.Version = "NATS " + version
+	return found
+}
+
 // pingTime is how long a container engine may take to answer.
 const pingTime = 2 * time.Second
 
@@ -78,19 +94,24 @@ func (b *Board) sandbox(ctx context.Context) []api.HealthPart {
 	if b.NoSandbox {
 		return []api.HealthPart{part("sandbox", "", Failed, "no_sandbox", "")}
 	}
-	ctx, cancel := context.WithTimeout(ctx, pingTime)
-	defer cancel()
+	found := part("sandbox", b.Keeper.Name, OK, "", "")
 	if l, ok := b.Keeper.Driver.(sandbox.EngineLister); ok {
-		if engines := l.Engines(ctx); len(engines) > 1 {
+		short, cancel := context.WithTimeout(ctx, pingTime)
+		engines := l.Engines(short)
+		cancel()
+		if len(engines) > 1 {
 			return engineParts(engines)
 		}
+		found.Version = engines[0].Version
 	}
 	if p, ok := b.Keeper.Driver.(sandbox.Pinger); ok {
-		if err := p.Ping(ctx); err != nil {
+		short, cancel := context.WithTimeout(ctx, pingTime)
+		defer cancel()
+		if err := p.Ping(short); err != nil {
 			return []api.HealthPart{part("sandbox", b.Keeper.Name, Failed, "engine_unreachable", err.Error())}
 		}
 	}
-	return []api.HealthPart{part("sandbox", b.Keeper.Name, OK, "", "")}
+	return []api.HealthPart{found}
 }
 
 // engineParts describes the engines. One that does not respond is a warning as long as another one works.
@@ -106,6 +127,7 @@ func engineParts(engines []sandbox.Engine) []api.HealthPart {
 		if out[i] = part("sandbox", e.Address, OK, "", ""); e.Error != "" {
 			out[i] = part("sandbox", e.Address, status, "engine_unreachable", e.Error)
 		}
+		out[i].Version = e.Version
 	}
 	return out
 }

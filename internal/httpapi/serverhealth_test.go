@@ -31,7 +31,7 @@ func withBoard(t *testing.T, change func(*health.Config)) *sandboxRig {
 		c.Server.Board, c.Server.Level = &board, level
 		c.Logger = slog.New(slog.NewJSONHandler(&logBuffer{}, &slog.HandlerOptions{Level: level}))
 	}})
-	c := health.Config{Version: "test", DataDir: t.TempDir(), Ready: func(context.Context) error { return nil }, Keeper: h.keeper, Conversations: h.api.Conversations.Service,
+	c := health.Config{Version: "test", DataDir: t.TempDir(), Ready: func(context.Context) error { return nil }, Database: func(context.Context) (string, error) { return "SQLite 3", nil }, Keeper: h.keeper, Conversations: h.api.Conversations.Service,
 		Admission: admission.New(admission.Limits{Running: 1, RunningPerUser: 1, Queued: 1, QueuedPerUser: 1}), Activity: activity.New(func(string) string { return "acme" }), Git: &activity.Hosts{}, Working: func() int { return 1 }, Waiting: func() int { return 2 },
 		Requests: func() int { return 3 }, Streams: func() int { return 4 }, Notified: func() notify.Stats { return notify.Stats{} }, Level: level, Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {

@@ -1,11 +1,13 @@
 // Package machine knows the machine that the program runs on: how much memory and
-// how many processes it has, and how to give back what is not needed any more.
+// how many processes it has, its kernel, and how to give back what is not needed any more.
 package machine
 
 import (
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Memory is how much memory there is for this process and its sandboxes, in bytes: the machine's, or that of the
@@ -32,6 +34,15 @@ func Tasks() int {
 		}
 	}
 	return int(most)
+}
+
+// System is the name and the release of the kernel, such as Linux 6.1.0; "" if they are unknown.
+func System() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 }
 
 // readNumber reads a file with one number, 0 if it has none.

@@ -183,6 +183,14 @@ func (r *Replica) Queue(name string) string {
 // Alone reports whether this is the only server.
 func (r *Replica) Alone() bool { return r.roster == nil }
 
+// NATS returns the function that says which version of NATS this server is connected to, "" without a connection; nil for a single server.
+func (r *Replica) NATS() func() string {
+	if r.conn == nil {
+		return nil
+	}
+	return r.conn.Version
+}
+
 // Works reports whether this server runs agents.
 func (r *Replica) Works() bool { return r.Alone() || r.Self.Worker }
 

@@ -80,7 +80,7 @@ type Sharer interface {
 // Engine is the state of a container engine.
 type Engine struct {
 	Address string
-	Version string
+	Version string // such as Docker 20.10.24
 	// Rootless is true if the engine runs as an ordinary user.
 	Rootless bool
 	// CPUs and Memory are those of its machine, Sandboxes the number of running sandboxes, including those of other servers.

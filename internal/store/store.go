@@ -66,6 +66,8 @@ type Backend interface {
 	// Ping asks the database something. Healthy says why the last write failed, nil if it did not.
 	Ping(ctx context.Context) error
 	Healthy() error
+	// Version names the database, such as PostgreSQL 15.14.
+	Version(ctx context.Context) (string, error)
 	// Check looks for damage.
 	Check(ctx context.Context) error
 	Close() error

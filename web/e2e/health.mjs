@@ -32,6 +32,13 @@ await play({
       .first()
       .waitFor();
     await card(page, "Parts").getByText("Database").waitFor();
+    await card(page, "Parts")
+      .getByText(/^SQLite 3\./)
+      .waitFor();
+    await card(page, "Server")
+      .getByText(/^go1\./)
+      .waitFor();
+    await card(page, "Server").getByText("Operating system").waitFor();
     await card(page, "Parts").getByText("scripted").waitFor();
     await card(page, "Server").getByText("Last backup").waitFor();
     expect((await card(page, "Queue").getByText("Conversations at work").count()) === 1, "the queue is missing");

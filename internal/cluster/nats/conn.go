@@ -49,6 +49,7 @@ type Conn struct {
 	next    int
 	pending []byte // what is to be sent; nil without a connection
 	online  bool
+	version string          // of the server
 	pongs   []chan struct{} // who waits for the answers to pings, in their order
 	lost    int64
 	limit   int64         // how large a message may be that the server accepts
@@ -96,6 +97,16 @@ func (c *Conn) Online() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.online
+}
+
+// Version returns the version of the server, "" without a connection.
+func (c *Conn) Version() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.online {
+		return ""
+	}
+	return c.version
 }
 
 // Lost is how many messages were not sent because there was no connection or no room, or because they were too large.
@@ -260,7 +271,7 @@ func (c *Conn) begin(said info) {
 	c.learn(said)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.online, c.pending = true, nil
+	c.online, c.version, c.pending = true, said.Version, nil
 	for id, s := range c.subs {
 		c.pending = append(c.pending, subscribeLine(id, s)...)
 	}
@@ -433,6 +444,7 @@ func refusal(text string) error {
 
 // info is what a server says first, and hello what we answer.
 type info struct {
+	Version     string `json:"version"`
 	TLSRequired bool   `json:"tls_required"`
 	Nonce       string `json:"nonce"`
 	MaxPayload  int64  `json:"max_payload"`

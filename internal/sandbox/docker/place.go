@@ -105,7 +105,11 @@ func (d *Driver) State(ctx context.Context) (sandbox.Engine, error) {
 		return sandbox.Engine{Address: d.engine.Address}, d.words.Says(err)
 	}
 	i := got.Info
-	s := sandbox.Engine{Address: d.engine.Address, Version: i.ServerVersion, CPUs: i.NCPU, Memory: i.MemTotal}
+	product := "Docker "
+	if d.isPodman(ctx) {
+		product = "Podman "
+	}
+	s := sandbox.Engine{Address: d.engine.Address, Version: product + i.ServerVersion, CPUs: i.NCPU, Memory: i.MemTotal}
 	for _, option := range i.SecurityOptions {
 		s.Rootless = s.Rootless || strings.Contains(option, "rootless")
 	}

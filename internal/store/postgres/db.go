@@ -166,6 +166,15 @@ func (db *DB) Ping(ctx context.Context) error {
 	})
 }
 
+// Version implements store.Backend.
+func (db *DB) Version(ctx context.Context) (version string, err error) {
+	err = db.base.View(ctx, func(c *pg.Conn) error {
+		_, err := c.One("SELECT current_setting('server_version')", func(v []any) { version = "PostgreSQL " + pg.Text(v[0]) })
+		return err
+	})
+	return version, err
+}
+
 // Check looks for sessions whose log does not end with the event that their row names.
 func (db *DB) Check(ctx context.Context) error {
 	const piece = 10_000

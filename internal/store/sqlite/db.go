@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	lib "modernc.org/sqlite/lib"
+
 	"deckhand/internal/session"
 	"deckhand/internal/store/packed"
 	"deckhand/internal/store/sqlite/reserve"
@@ -266,8 +268,7 @@ func (db *DB) Close() error {
 	return db.ended
 }
 
-// ReadOnly says that the file could not be written when it was opened. Every
-// write then gives ErrReadOnly; reading works.
+// ReadOnly says that the file could not be written when it was opened. Writes give ErrReadOnly; reading works.
 func (db *DB) ReadOnly() bool { return db.readonly }
 
 // Ping reads something.
@@ -277,6 +278,9 @@ func (db *DB) Ping(ctx context.Context) error {
 		return err
 	})
 }
+
+// Version implements store.Backend.
+func (db *DB) Version(context.Context) (string, error) { return "SQLite " + lib.SQLITE_VERSION, nil }
 
 // Healthy is nil, or why the database did not store the last write, or may not store the
 // next one. Asked while there is trouble, it has a small write tried, so that the end of
@@ -288,13 +292,10 @@ func (db *DB) Healthy() error {
 	if !db.reserve.Ready() {
 		return ErrFull
 	}
-	if err := db.writer.healthy(); err != nil {
+	if err := db.writer.healthy(); err != nil || !db.reserve.Low() {
 		return err
 	}
-	if db.reserve.Low() {
-		return errLow
-	}
-	return nil
+	return errLow
 }
 
 // Stats are counts since the file was opened.
