@@ -62,7 +62,8 @@ func (l Lane) ReadyAt() time.Time {
 	return l.Until
 }
 
-// Tx is a queue in a transaction. Times survive to the microsecond.
+// Tx is a queue in a transaction. Times survive to the microsecond. Those that decide when work is done (NextAt, DueAt, Until)
+// mean the same moment on every process that shares the queue, even if their clocks differ.
 type Tx interface {
 	Owners
 	Items

@@ -39,6 +39,8 @@ type Runner struct {
 	Sweep func(ctx context.Context)
 	// Member is the process that the Runner belongs to. It must be live before Run.
 	Member Member
+	// Clock is the clock of this process; nil means time.Now.
+	Clock func() time.Time
 
 	holder string
 	busy   map[string]Lane
@@ -59,6 +61,9 @@ type Member struct {
 
 // Run works until ctx ends, and waits for what is under way then.
 func (r *Runner) Run(ctx context.Context) error {
+	if r.Clock == nil {
+		r.Clock = time.Now
+	}
 	r.holder, r.busy, r.users, r.ended = cmp.Or(r.Member.Name, rand.Text()), map[string]Lane{}, map[string]int{}, make(chan string, r.AtOnce)
 	for !r.free(ctx) {
 		if !Pause(ctx) {
@@ -115,7 +120,7 @@ func (r *Runner) fill(ctx context.Context) <-chan time.Time {
 	if ctx.Err() != nil || len(r.busy) >= r.AtOnce {
 		return nil // an end makes us look again
 	}
-	now := time.Now()
+	now := r.Clock()
 	var ready []Lane
 	var next time.Time
 	err := r.Store.View(ctx, func(tx Tx) (err error) {
@@ -206,7 +211,7 @@ func (r *Runner) renew(ctx context.Context) {
 	for _, l := range r.busy {
 		claims = append(claims, l.Claimed())
 	}
-	err := r.Store.Update(ctx, func(tx Tx) error { return Renew(tx, time.Now().Add(lease), claims...) })
+	err := r.Store.Update(ctx, func(tx Tx) error { return Renew(tx, r.Clock().Add(lease), claims...) })
 	r.complain(ctx, "cannot renew claims", err)
 }
 

@@ -13,7 +13,6 @@ import (
 	"deckhand/internal/session"
 	"deckhand/internal/store/packed"
 	"deckhand/internal/store/postgres/pg"
-	"deckhand/internal/store/postgres/records"
 )
 
 // appending is a batch in the form in which it is stored.
@@ -153,7 +152,7 @@ func (db *DB) appendAndTell(c *pg.Conn, a *appending) error {
 	if len(a.batch.News) == 0 {
 		return nil
 	}
-	t, err := records.QueueTx(c, notify.Queue)
+	t, err := db.QueueTx(c, notify.Queue)
 	if err != nil {
 		return err
 	}

@@ -35,18 +35,18 @@ func (w webhooks) Added() <-chan struct{} { return w.s.DB.Added.Of(notify.Queue)
 const selectWebhook = `SELECT id, username, description, events, enabled, target, created_at, changed_at,
 	failures, failing_since, quiet_until, disabled FROM deckhand.webhooks`
 
-func webhookOf(v []any) notify.Webhook {
+func (t Tx) webhookOf(v []any) notify.Webhook {
 	return notify.Webhook{
 		ID: pg.Text(v[0]), User: pg.Text(v[1]), Description: pg.Text(v[2]), Events: notify.Events(pg.Number(v[3])), Enabled: pg.Truth(v[4]),
 		Sealed: pg.Bytes(v[5]), CreatedAt: pg.Moment(v[6]), ChangedAt: pg.Moment(v[7]),
-		Health: notify.Health{Failures: int(pg.Number(v[8])), FailingSince: pg.OptionalTime(v[9]), QuietUntil: sometime(pg.Number(v[10])), Disabled: pg.Text(v[11])},
+		Health: notify.Health{Failures: int(pg.Number(v[8])), FailingSince: pg.OptionalTime(v[9]), QuietUntil: t.sometime(v[10]), Disabled: pg.Text(v[11])},
 	}
 }
 
 // Webhooks implements notify.Tx.
 func (t Tx) Webhooks(user string) (found []notify.Webhook, err error) {
 	err = t.c.Query(selectWebhook+" WHERE username = $1 ORDER BY created_at, id", func(v []any) error {
-		found = append(found, webhookOf(v))
+		found = append(found, t.webhookOf(v))
 		return nil
 	}, user)
 	return found, err
@@ -54,7 +54,7 @@ func (t Tx) Webhooks(user string) (found []notify.Webhook, err error) {
 
 // Webhook implements notify.Tx.
 func (t Tx) Webhook(id string) (w notify.Webhook, found bool, err error) {
-	found, err = t.c.One(selectWebhook+" WHERE id = $1", func(v []any) { w = webhookOf(v) }, id)
+	found, err = t.c.One(selectWebhook+" WHERE id = $1", func(v []any) { w = t.webhookOf(v) }, id)
 	return w, found, err
 }
 
@@ -66,7 +66,7 @@ func (t Tx) PutWebhook(w notify.Webhook) error {
 		ON CONFLICT (id) DO UPDATE SET username = excluded.username, description = excluded.description, events = excluded.events, enabled = excluded.enabled,
 		target = excluded.target, created_at = excluded.created_at, changed_at = excluded.changed_at, failures = excluded.failures,
 		failing_since = excluded.failing_since, quiet_until = excluded.quiet_until, disabled = excluded.disabled`, w.ID, w.User, w.Description, int64(w.Events), w.Enabled, w.Sealed, pg.Micros(w.CreatedAt), pg.Micros(w.ChangedAt),
-		int64(h.Failures), pg.OrNull(h.FailingSince), orZero(h.QuietUntil), h.Disabled)
+		int64(h.Failures), pg.OrNull(h.FailingSince), t.orZero(h.QuietUntil), h.Disabled)
 	return err
 }
 
@@ -76,17 +76,17 @@ func (t Tx) RemoveWebhook(id string) error {
 	return err
 }
 
-// sometime is a time that is zero if the number is 0, and orZero the reverse.
-func sometime(n int64) time.Time {
-	if n == 0 {
+// sometime is a stored time that is zero if the number is 0, and orZero the reverse.
+func (t Tx) sometime(v any) time.Time {
+	if pg.Number(v) == 0 {
 		return time.Time{}
 	}
-	return pg.Moment(n)
+	return t.moment(v)
 }
 
-func orZero(t time.Time) any {
-	if t.IsZero() {
+func (t Tx) orZero(at time.Time) any {
+	if at.IsZero() {
 		return int64(0)
 	}
-	return pg.Micros(t)
+	return t.stored(at)
 }

@@ -2,7 +2,15 @@
 // keys, answers, feedback, the egress ledger, and the durable queue with webhooks and triggers.
 package records
 
-import "deckhand/internal/store/postgres/pg"
+import (
+	"time"
+
+	"deckhand/internal/store/postgres/pg"
+)
 
 // Store implements the small stores of store.Backend.
-type Store struct{ DB *pg.DB }
+type Store struct {
+	DB *pg.DB
+	// Clock is the clock of this server; nil means time.Now.
+	Clock func() time.Time
+}
