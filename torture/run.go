@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,8 +21,12 @@ import (
 	"deckhand/torture/world"
 )
 
-// maxViolations ends a run: what follows rarely says more.
-const maxViolations = 10
+const (
+	// maxViolations ends a run: what follows rarely says more.
+	maxViolations = 10
+	// maxHistory is how many lines of the history a failed run prints.
+	maxHistory = 300
+)
 
 // run is one run.
 type run struct {
@@ -57,7 +62,11 @@ func torture(ctx context.Context, o options) (int, error) {
 		r.endAll()
 	}
 	done := r.report()
-	if failed := err != nil || len(r.violations) > 0; failed || o.keep {
+	failed := err != nil || len(r.violations) > 0
+	if failed {
+		fmt.Printf("torture: the history of faults:\n%s", r.recent(maxHistory))
+	}
+	if failed || o.keep {
 		at, e := r.save()
 		fmt.Printf("torture: logs and the history of faults are in %s\n", at)
 		if err = errors.Join(err, e); err == nil && len(r.violations) > 0 {
@@ -167,17 +176,31 @@ func (r *run) scene(lane uint64) *fault.Scene {
 	return &fault.Scene{World: r.world, Crowd: r.crowd, Random: random(r.seed, lane), Long: r.long}
 }
 
+// recent is the end of the history, at most so many lines.
+func (r *run) recent(most int) string {
+	var out strings.Builder
+	left := max(0, len(r.history)-most)
+	if left > 0 {
+		fmt.Fprintf(&out, "(%d earlier lines are in history.txt)\n", left)
+	}
+	for _, e := range r.history[left:] {
+		out.WriteString(e.String() + "\n")
+	}
+	return out.String()
+}
+
 // save keeps the logs of a run that failed.
 func (r *run) save() (string, error) {
-	at, err := os.MkdirTemp("", "torture-failed-")
+	if r.failed != "" {
+		if err := os.MkdirAll(r.failed, 0o755); err != nil {
+			return "", err
+		}
+	}
+	at, err := os.MkdirTemp(r.failed, "torture-failed-")
 	if err != nil {
 		return "", err
 	}
-	var history []byte
-	for _, e := range r.history {
-		history = append(history, e.String()+"\n"...)
-	}
-	err = os.WriteFile(filepath.Join(at, "history.txt"), history, 0o644)
+	err = os.WriteFile(filepath.Join(at, "history.txt"), []byte(r.recent(len(r.history))), 0o644)
 	for _, pattern := range []string{"*.log", "*.json", "*.jsonl"} {
 		files, _ := filepath.Glob(filepath.Join(r.dir, pattern))
 		for _, f := range files {

@@ -16,6 +16,7 @@ import (
 
 	"deckhand/internal/cluster/natstest"
 	"deckhand/internal/soak"
+	"deckhand/torture/report"
 	"deckhand/torture/world"
 	"deckhand/torture/world/clock"
 )
@@ -59,7 +60,7 @@ func TestShortTorture(t *testing.T) {
 			}
 			t.Logf("make torture SEED=%d KILLS=%d STORE=%s SERVERS=%d", c.seed, c.kills, c.store, c.servers)
 			out, err := run1(t, "-program", program, "-seed", fmt.Sprint(c.seed), "-kills", fmt.Sprint(c.kills), "-store", c.store, "-servers", fmt.Sprint(c.servers),
-				"-nats", nats, "-people", "4", "-long=false", "-results", "")
+				"-nats", nats, "-people", "4", "-long=false", "-results", "", "-failed", filepath.Join("..", "bin", "torture-failed"))
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -74,6 +75,25 @@ func TestScheduleIsReproducible(t *testing.T) {
 	a, b, other := schedule(7), schedule(7), schedule(8)
 	if a != b || a == other {
 		t.Errorf("%s\n%s\n%s", a, b, other)
+	}
+}
+
+// The output has the end of the history, and the kept file all of it.
+func TestHistoryIsBounded(t *testing.T) {
+	t.Parallel()
+	r := &run{options: options{failed: t.TempDir()}, dir: filepath.Join(t.TempDir(), "run")}
+	for i := range maxHistory + 5 {
+		r.history = append(r.history, report.Entry{Name: "kill-server", What: fmt.Sprintf("server %d", i)})
+	}
+	if text := r.recent(maxHistory); strings.Count(text, "\n") != maxHistory+1 || !strings.HasPrefix(text, "(5 earlier lines") || !strings.Contains(text, fmt.Sprintf("server %d", maxHistory+4)) {
+		t.Errorf("printed:\n%s", text)
+	}
+	at, err := r.save()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(at, "history.txt")); err != nil || strings.Count(string(text), "\n") != maxHistory+5 {
+		t.Errorf("%v:\n%s", err, text)
 	}
 }
 
