@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -184,6 +185,11 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 			}
 			steps = append(steps, b.steps()...)
 		}
+		for _, s := range slices.Clone(steps) { // what can be repeated must not make new keys
+			if strings.Contains(s.script, "deckhand-servers") {
+				steps = append(steps, s)
+			}
+		}
 		if ran += len(steps); len(steps) > 0 {
 			t.Run(page, func(t *testing.T) {
 				t.Parallel()
@@ -196,11 +202,18 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// The database and the NATS server of pages, in whose places are real ones.
+// The addresses of PostgreSQL and NATS in pages, in whose places are those of real ones.
 const (
-	manualDatabase = "postgres://deckhand:PASSWORD@127.0.0.1:5432/deckhand"
+	manualDatabase = "127.0.0.1:5432"
 	manualNATS     = "nats://127.0.0.1:4222"
 )
+
+// superuser is sudo in pages that create a database: it runs a command as the superuser of the database server.
+const superuser = `#!/bin/bash
+[ "$1 $2 $3" = "-u postgres psql" ] || exit 1
+shift 2
+PGHOST=127.0.0.1 PGPORT=%s PGUSER=postgres exec "$@"
+`
 
 // runSteps runs the commands of a page beside a server, as a person would who has just installed it.
 func runSteps(t *testing.T, page string, steps []step) {
@@ -239,12 +252,22 @@ func runSteps(t *testing.T, page string, steps []step) {
 	if strings.Contains(page, manualNATS) {
 		pgtest.Available(t)
 		natstest.Available(t)
-		database, err := pgtest.Start()
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		host := free.Addr().String()
+		_, port, _ := net.SplitHostPort(host)
+		_ = free.Close()
+		database, err := pgtest.Start("listen_addresses=127.0.0.1", "port="+port)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = database.Stop() })
-		names = append(names, manualDatabase, "'"+database.Database(t)+"'", manualNATS, natstest.Start(t, "").URL)
+		if err := os.WriteFile(filepath.Join(bin, "sudo"), fmt.Appendf(nil, superuser, port), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, manualDatabase, host, manualNATS, natstest.Start(t, "").URL)
 	}
 	as := strings.NewReplacer(names...)
 	script := &bytes.Buffer{}
