@@ -26,6 +26,7 @@ import (
 // fleet is several servers on one database.
 type fleet struct {
 	t        *testing.T
+	postgres *pgtest.Server
 	database string
 	nats     *natstest.Server
 	master   string
@@ -52,7 +53,7 @@ func newFleetOn(t *testing.T, config string, n int, args ...string) *fleet {
 	t.Cleanup(func() { _ = server.Stop() })
 	var key [32]byte
 	_, _ = rand.Read(key[:])
-	f := &fleet{t: t, database: server.Database(t), nats: natstest.Start(t, config), master: base64.StdEncoding.EncodeToString(key[:])}
+	f := &fleet{t: t, postgres: server, database: server.Database(t), nats: natstest.Start(t, config), master: base64.StdEncoding.EncodeToString(key[:])}
 	for range n {
 		f.add(readable(t), args...)
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"deckhand/internal/datadir"
 )
 
 // Database is a database as a stream of bytes.
@@ -22,6 +24,8 @@ type Database interface {
 	Dump(ctx context.Context, w io.Writer) (schema int64, err error)
 	// Empty returns an error if there is data in the database.
 	Empty(ctx context.Context) error
+	// Joins returns an error unless the database is that of an installation, in which no server with this name runs.
+	Joins(ctx context.Context, installation, server string) error
 	// Load fills an empty database from a dump, or leaves it empty. It verifies that a new dump has the same bytes.
 	Load(ctx context.Context, schema int64, r io.Reader) error
 }
@@ -72,6 +76,10 @@ func (r *Repository) Make(ctx context.Context, o Options) (Manifest, error) {
 		return m, err
 	}
 	m.Schema, m.Streams = schema, append(m.Streams, s)
+	// The database names the server as the one that has the workspaces.
+	if err := r.file(&m, kindName, datadir.NameFile, filepath.Join(o.DataDir, datadir.NameFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return m, err
+	}
 	if o.Key {
 		if err := r.file(&m, kindKey, keyFile, filepath.Join(o.DataDir, keyFile)); err != nil {
 			return m, err

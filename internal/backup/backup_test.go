@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -38,6 +39,13 @@ func (d fakeDatabase) Empty(context.Context) error {
 	return nil
 }
 
+func (fakeDatabase) Joins(_ context.Context, installation, server string) error {
+	if installation != "instance" || server != "NAME" {
+		return fmt.Errorf("%s is not in %s", server, installation)
+	}
+	return nil
+}
+
 func (d fakeDatabase) Load(_ context.Context, schema int64, r io.Reader) error {
 	b, err := io.ReadAll(r)
 	if err != nil || schema != 7 {
@@ -60,6 +68,7 @@ func data(t *testing.T) Options {
 	o := Options{DataDir: dir, Database: fakeDatabase{filepath.Join(dir, "db")}, Version: "test"}
 	put(t, filepath.Join(dir, "db"), random(1, 5<<20))
 	put(t, filepath.Join(dir, "master.key"), []byte("key\n"))
+	put(t, filepath.Join(dir, "server.name"), []byte("NAME"))
 	put(t, filepath.Join(dir, "boxes", ".database"), []byte("instance"))
 	put(t, filepath.Join(dir, "boxes", ".base", "shared"), []byte("made again"))
 	put(t, filepath.Join(dir, "boxes", "one", "ws", "big"), random(2, 3<<20))
@@ -440,4 +449,33 @@ func TestNoServerDuringARestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock()
+}
+
+// The workspaces of a server are restored with its name, beside a database that is in use.
+func TestWorkspacesOnly(t *testing.T) {
+	t.Parallel()
+	o := data(t)
+	r := create(t, filepath.Join(t.TempDir(), "backups"))
+	m := makeBackup(t, r, o)
+	target := Target{DataDir: filepath.Join(t.TempDir(), "new"), Database: o.Database, WorkspacesOnly: true}
+	if err := r.Restore(t.Context(), m, target); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"server.name", "boxes/.database", "boxes/one/ws/big"} {
+		same(t, filepath.Join(o.DataDir, name), filepath.Join(target.DataDir, name))
+	}
+	if _, err := os.Stat(filepath.Join(target.DataDir, "db")); err == nil {
+		t.Error("the database was restored")
+	}
+	put(t, filepath.Join(o.DataDir, "boxes", ".database"), []byte("another"))
+	target.DataDir = filepath.Join(t.TempDir(), "other")
+	if err := r.Restore(t.Context(), makeBackup(t, r, o), target); err == nil || !strings.Contains(err.Error(), "NAME is not in another") {
+		t.Errorf("a backup of another installation: %v", err)
+	}
+	if err := os.Remove(filepath.Join(o.DataDir, "server.name")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Restore(t.Context(), makeBackup(t, r, o), target); err == nil || !strings.Contains(err.Error(), "older version") {
+		t.Errorf("a backup without a name: %v", err)
+	}
 }

@@ -66,6 +66,7 @@ const (
 	kindWorkspace = "workspace"
 	kindFile      = "file"
 	kindKey       = "master key"
+	kindName      = "server name"
 )
 
 // Size returns the size of the restored backup in bytes.

@@ -20,6 +20,8 @@ const unfinished = datadir.Restoring
 type Target struct {
 	DataDir  string
 	Database Database
+	// WorkspacesOnly restores everything but the database, which another server of the same installation uses already.
+	WorkspacesOnly bool
 	// Step, if set, is called with a description of each step.
 	Step func(text string)
 }
@@ -30,7 +32,7 @@ func (t Target) step(format string, args ...any) {
 	}
 }
 
-// Restore restores a backup into an empty data directory and an empty database. It verifies all chunks before it writes, and
+// Restore restores a backup into an empty data directory and, unless only workspaces are wanted, an empty database. It verifies all chunks before it writes, and
 // compares the result with the backup. After a failure, it can be repeated.
 func (r *Repository) Restore(ctx context.Context, m Manifest, t Target) error {
 	if kind := t.Database.Kind(); kind != m.Database {
@@ -40,7 +42,7 @@ func (r *Repository) Restore(ctx context.Context, m Manifest, t Target) error {
 	if err := r.Verify(ctx, m); err != nil {
 		return err
 	}
-	if err := t.prepare(ctx); err != nil {
+	if err := r.prepare(ctx, m, t); err != nil {
 		return err
 	}
 	var database *Stream
@@ -58,8 +60,8 @@ func (r *Repository) Restore(ctx context.Context, m Manifest, t Target) error {
 			err = r.restoreWorkspace(s, boxes)
 		case kindFile:
 			err = r.restoreFile(s, boxes)
-		case kindKey:
-			s.Name = keyFile
+		case kindKey, kindName:
+			s.Name = map[string]string{kindKey: keyFile, kindName: datadir.NameFile}[s.Kind]
 			err = r.restoreFile(s, t.DataDir)
 		default:
 			err = fmt.Errorf("the backup contains unknown data (%s); use a newer version of deckhand", s.Kind)
@@ -74,17 +76,23 @@ func (r *Repository) Restore(ctx context.Context, m Manifest, t Target) error {
 	if err := syncTree(t.DataDir); err != nil {
 		return err
 	}
-	t.step("database")
-	if err := t.Database.Load(ctx, m.Schema, r.reader(*database)); err != nil {
-		return err
+	if !t.WorkspacesOnly {
+		t.step("database")
+		if err := t.Database.Load(ctx, m.Schema, r.reader(*database)); err != nil {
+			return err
+		}
 	}
 	return errors.Join(os.Remove(filepath.Join(t.DataDir, unfinished)), syncDir(t.DataDir))
 }
 
 // prepare refuses a target with data, and removes what an unfinished restore left behind.
-func (t Target) prepare(ctx context.Context) error {
+func (r *Repository) prepare(ctx context.Context, m Manifest, t Target) error {
 	mark := filepath.Join(t.DataDir, unfinished)
-	if err := t.Database.Empty(ctx); err != nil {
+	if t.WorkspacesOnly {
+		if err := r.joins(ctx, m, t.Database); err != nil {
+			return err
+		}
+	} else if err := t.Database.Empty(ctx); err != nil {
 		if _, missing := os.Lstat(mark); missing == nil { // the database is the last thing that is restored
 			err = fmt.Errorf("%w; if an interrupted restore has filled it, the restore is complete: delete %s to use it", err, mark)
 		}
@@ -130,15 +138,45 @@ func (r *Repository) restoreWorkspace(s Stream, boxes string) error {
 	return err
 }
 
-func (r *Repository) restoreFile(s Stream, dir string) error {
-	if !validName([]byte(s.Name)) {
-		return fmt.Errorf("refused the file name %q", s.Name)
+// joins returns an error if the workspaces of a backup do not belong to the database, or are in use.
+func (r *Repository) joins(ctx context.Context, m Manifest, d Database) error {
+	var installation, server string
+	for _, s := range m.Streams {
+		isName := s.Kind == kindName
+		if !isName && (s.Kind != kindFile || s.Name != datadir.InstanceFile) {
+			continue
+		}
+		b, err := r.small(s)
+		if err != nil {
+			return err
+		}
+		if isName {
+			server = string(b)
+		} else {
+			installation = string(b)
+		}
 	}
+	if installation == "" || server == "" {
+		return errors.New("the backup has no workspaces of a named server; it was made by an older version, or without a server in the data directory")
+	}
+	return d.Joins(ctx, installation, server)
+}
+
+// small reads a small file.
+func (r *Repository) small(s Stream) ([]byte, error) {
 	const most = 1 << 20
 	b, err := io.ReadAll(io.LimitReader(r.reader(s), most+1))
 	if err == nil && len(b) > most {
 		err = fmt.Errorf("the file %s is too large", s.Name)
 	}
+	return b, err
+}
+
+func (r *Repository) restoreFile(s Stream, dir string) error {
+	if !validName([]byte(s.Name)) {
+		return fmt.Errorf("refused the file name %q", s.Name)
+	}
+	b, err := r.small(s)
 	if err != nil {
 		return err
 	}

@@ -61,9 +61,15 @@ func InUse(dir string) bool {
 	return false
 }
 
+// NameFile is the file in a data directory with the name of its server.
+const NameFile = "server.name"
+
+// InstanceFile is the file in the folder of workspaces with the Instance of their database.
+const InstanceFile = ".database"
+
 // Name returns the name of the server with this data directory. The first call creates it.
 func Name(dir string) (string, error) {
-	file := filepath.Join(dir, "server.name")
+	file := filepath.Join(dir, NameFile)
 	known, err := os.ReadFile(file)
 	if err == nil && len(known) > 0 {
 		return string(known), nil
@@ -81,7 +87,7 @@ func Name(dir string) (string, error) {
 // ClaimWorkspaces makes sure that the workspaces belong to this database: with another one they
 // would look unused and be removed.
 func ClaimWorkspaces(dir, instance string) error {
-	file := filepath.Join(dir, ".database")
+	file := filepath.Join(dir, InstanceFile)
 	known, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		if err = os.MkdirAll(dir, 0o700); err == nil {

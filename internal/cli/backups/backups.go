@@ -197,13 +197,14 @@ func All(ctx context.Context, dir string, progress io.Writer) (int, error) {
 // Restore is deckhand restore.
 type Restore struct {
 	config.DataFlags
-	Backup string `name:"backup" placeholder:"NAME" help:"Backup to restore. Default: the newest one."`
-	Dir    string `arg:"" name:"dir" help:"Folder with backups."`
+	Backup         string `name:"backup" placeholder:"NAME" help:"Backup to restore. Default: the newest one."`
+	WorkspacesOnly bool   `name:"workspaces-only" help:"Restore the workspaces of one of several servers and leave the database as it is. It must already contain the restored data of the same installation."`
+	Dir            string `arg:"" name:"dir" help:"Folder with backups."`
 }
 
 // Help implements kong.HelpProvider.
 func (Restore) Help() string {
-	return "The data directory and the database must be empty or missing. SQLite is restored to SQLite, and PostgreSQL to PostgreSQL. If a restore is interrupted, run the command again."
+	return "The data directory and the database must be empty or missing. SQLite is restored to SQLite, and PostgreSQL to PostgreSQL. If several servers used a database, restore the backup of one of them, and those of the others with --workspaces-only. If a restore is interrupted, run the command again."
 }
 
 // Run restores a backup.
@@ -232,13 +233,20 @@ func (c *Restore) Run(ctx context.Context, file *config.Resolver, o *cli.Output,
 	}
 	p := watch(r, o.Stderr, "restore")
 	defer p.stop()
-	if err := r.Restore(ctx, m, backup.Target{DataDir: c.DataDir, Database: d.Database(where), Step: p.step}); err != nil {
+	if err := r.Restore(ctx, m, backup.Target{DataDir: c.DataDir, Database: d.Database(where), WorkspacesOnly: c.WorkspacesOnly, Step: p.step}); err != nil {
 		return err
 	}
 	p.stop()
-	fmt.Fprintf(o.Stdout, "restored backup %s to %s: %s, %d workspaces, %s; verified\n", m.Name, c.DataDir, where, m.Workspaces(), size(m.Size()))
+	if c.WorkspacesOnly {
+		fmt.Fprintf(o.Stdout, "restored the workspaces of backup %s to %s: %d workspaces; verified\n", m.Name, c.DataDir, m.Workspaces())
+	} else {
+		fmt.Fprintf(o.Stdout, "restored backup %s to %s: %s, %d workspaces, %s; verified\n", m.Name, c.DataDir, where, m.Workspaces(), size(m.Size()))
+	}
 	if !m.HasKey() && os.Getenv(secret.EnvMaster) == "" {
 		fmt.Fprintf(o.Stdout, "The backup does not contain the master key. Before you start the server, copy your master.key to %s, or set %s.\n", filepath.Join(c.DataDir, "master.key"), secret.EnvMaster)
+	}
+	if c.WorkspacesOnly {
+		return nil
 	}
 	return d.Verify(ctx, c.DataFlags, o.Stdout)
 }

@@ -126,6 +126,14 @@ func (d Copied) Empty(ctx context.Context) error {
 	return nil
 }
 
+// Joins returns an error unless the database is that of an installation, in which no server with this name runs.
+func (d Copied) Joins(ctx context.Context, installation, server string) error {
+	if d.Address == "" {
+		return errors.New("a SQLite database belongs to one server: restore the whole backup")
+	}
+	return postgres.Joins(ctx, d.Address, installation, server)
+}
+
 // Load makes an empty database one that dumps the same bytes.
 func (d Copied) Load(ctx context.Context, schema int64, r io.Reader) error {
 	if d.Address != "" {

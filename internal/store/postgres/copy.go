@@ -12,6 +12,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"deckhand/internal/store/postgres/pg"
 )
@@ -63,6 +64,44 @@ func Empty(ctx context.Context, address string) error {
 			err = errors.New("the database is not empty; use an empty one")
 		}
 		return err
+	})
+}
+
+// Joins returns an error unless the database is that of an installation, in which no server with this name runs. It waits for the end of
+// the server's lease, which the server may have left when it was killed, or when the database was copied.
+func Joins(ctx context.Context, address, installation, server string) error {
+	return withConn(ctx, address, func(c *pg.Conn) error {
+		v, _, err := version(c)
+		if err != nil {
+			return err
+		}
+		has, runs := "", false
+		if v > 0 {
+			if _, err := c.One("SELECT value FROM deckhand.meta WHERE name = 'instance'", func(v []any) { has = string(pg.Bytes(v[0])) }); err != nil {
+				return err
+			}
+			for begin := time.Now(); ; {
+				if runs, err = c.One(`SELECT true FROM deckhand.members WHERE machine = $1 AND expires > clock_timestamp()
+				UNION ALL SELECT true FROM deckhand.server_lease WHERE server = $1 AND expires > clock_timestamp()`, func([]any) {}, server); err != nil {
+					return err
+				}
+				if has != installation || !runs || time.Since(begin) > leaseWait {
+					break
+				}
+				select {
+				case <-time.After(leasePoll):
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+		}
+		switch {
+		case has != installation:
+			return errors.New("the database belongs to another installation than the backup; restore the database first, from a backup of the same installation")
+		case runs:
+			return errors.New("the server with these workspaces is running; stop it first")
+		}
+		return nil
 	})
 }
 
