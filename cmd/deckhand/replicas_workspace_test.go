@@ -158,3 +158,48 @@ func TestReplicasImport(t *testing.T) {
 	}
 	a.said(made.ConversationID, seen[len(seen)-1].ID, "kept-text")
 }
+
+// A server that only answers requests passes imports on to one that runs agents. Without one it refuses them, and conversations whose
+// workspace is there say so.
+func TestImportWithRoles(t *testing.T) {
+	t.Parallel()
+	local := withSandbox(t, "local")
+	onlyAPI := append([]string{"--roles", "api"}, local...)
+	f := newFleet(t, 1, local...)
+	worker := f.boxes[0]
+	worker.demo("scripted/demo")
+	front := f.add(readable(t), onlyAPI...)
+	id := front.create("$ echo kept-text > kept; echo done-it")
+	front.follow(id, 0, agentIs("awaiting_user_input"))
+	var file bytes.Buffer
+	if err := front.client.Export(t.Context(), id, &file); err != nil {
+		t.Fatal(err)
+	}
+	made, err := front.client.ImportConversation(t.Context(), bytes.NewReader(file.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := front.follow(made.ConversationID, 0, agentIs("stopped"))
+	if err := front.client.Say(t.Context(), made.ConversationID, "$ cat kept", ""); err != nil {
+		t.Fatal(err)
+	}
+	front.said(made.ConversationID, seen[len(seen)-1].ID, "kept-text")
+	if at, _ := f.home(made.ConversationID); at != 0 {
+		t.Errorf("the workspace is on server %d", at)
+	}
+
+	f.kill(0)
+	f.add(worker.dir, onlyAPI...)
+	front.until("imports are refused", func() bool {
+		_, err := front.client.ImportConversation(t.Context(), bytes.NewReader(file.Bytes()))
+		return statusOf(err) == http.StatusServiceUnavailable && strings.Contains(err.Error(), "--roles api,worker")
+	})
+	if err := front.client.Say(t.Context(), made.ConversationID, "$ echo still-$(cat kept)", ""); err != nil {
+		t.Fatal(err)
+	}
+	front.follow(made.ConversationID, 0, func(it client.LegacyItem) bool { return strings.Contains(string(it.Raw), "does not run agents") })
+	f.kill(2)
+	back := f.add(worker.dir, local...)
+	front.said(made.ConversationID, 0, "still-kept-text")
+	back.remove(id, made.ConversationID) // for the others, the killed server is there until its lease ends
+}

@@ -24,13 +24,16 @@ func atHome(r *rest.Route) bool {
 	return strings.Contains(r.Path, "{conversation_id}") && !r.Public && !anywhere[r.ID]
 }
 
-// elsewhere passes a request on that another server has to answer, and reports whether it did.
-func (d *Handler) elsewhere(w http.ResponseWriter, req *http.Request, r *rest.Route) (bool, error) {
+// elsewhere passes a request of a user on that another server has to answer, and reports whether it did.
+func (d *Handler) elsewhere(w http.ResponseWriter, req *http.Request, r *rest.Route, user string) (bool, error) {
 	if d.Server.Peers == nil {
 		return false, nil
 	}
 	if atHome(r) {
 		return d.Server.Peers.Conversation(w, req, req.PathValue("conversation_id"))
+	}
+	if r.ID == "importConversation" { // it creates a workspace
+		return d.Server.Peers.Worker(w, req, user)
 	}
 	sid := ""
 	if strings.HasPrefix(r.Path, "/socket.io") {

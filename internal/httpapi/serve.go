@@ -310,7 +310,7 @@ func (d *Handler) answer(w *recorder, req *http.Request, r *rest.Route) (err err
 			defer func() { err = legacy.WithMessage(err) }()
 		}
 	}
-	if passed, err := d.elsewhere(w, req, r); passed || err != nil {
+	if passed, err := d.elsewhere(w, req, r, c.Who.User); passed || err != nil {
 		return err
 	}
 	if r.Upload {

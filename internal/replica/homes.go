@@ -140,12 +140,17 @@ func (r *Replica) Spec(of func(context.Context, session.State) (sandbox.Spec, er
 	}
 }
 
-// missing says that no server can use a workspace.
+// missing says that no server that runs agents can use a workspace.
 func (r *Replica) missing(ctx context.Context, at home) string {
 	all, _ := r.members(ctx)
-	m, _ := cluster.On(all, at.machine)
-	if at.engine != "" {
+	m, live := cluster.On(all, at.machine)
+	switch {
+	case at.engine != "" && len(cluster.Reaching(all, at.engine)) > 0:
+		return "The workspace of this conversation is on a container engine that only servers without the role worker reach. The conversation continues when a server with --roles api,worker reaches the engine."
+	case at.engine != "":
 		return fmt.Sprintf("The workspace of this conversation is on a container engine that no server reaches at the moment; the server on the machine %s used it last. The conversation continues when a server reaches the engine.", m.Host)
+	case live:
+		return fmt.Sprintf("The workspace of this conversation is on the machine %s, where the server does not run agents. The conversation continues when that server is started with --roles api,worker.", m.Host)
 	}
 	return fmt.Sprintf("The workspace of this conversation is on the machine %s, where no server runs at the moment. The conversation continues when the server there is started again.", m.Host)
 }
@@ -209,12 +214,9 @@ func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 			}
 			m, live = at.server(all, top)
 		}
-		if !live {
-			select {
-			case c.gone <- gone{st, at}:
-			default: // it is looked at again
-			}
-			return fmt.Errorf("%w: its workspace is on the machine %s, which is gone", session.ErrRefused, m.Host)
+		if !live || !m.Worker {
+			c.noteGone(st, at)
+			return fmt.Errorf("%w: its workspace is on the machine %s, where no server runs agents", session.ErrRefused, m.Host)
 		}
 		asked := m.Name != top.ClaimedBy && c.loads.accepts(st.ID) && // by one that knows the members better
 			slices.ContainsFunc(cluster.Reaching(all, at.engine), func(m cluster.Info) bool { return m.Name == c.Member })
@@ -224,9 +226,20 @@ func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 		}
 	}
 	if !c.Works() {
+		if at != (home{}) {
+			c.noteGone(st, at)
+		}
 		return fmt.Errorf("%w: this server does not run agents", session.ErrRefused)
 	}
 	return nil
+}
+
+// noteGone has it recorded that no server can continue a conversation.
+func (c *Claimer) noteGone(st session.State, at home) {
+	select {
+	case c.gone <- gone{st, at}:
+	default: // it is looked at again
+	}
 }
 
 // ask asks a member to work on a conversation.
@@ -239,7 +252,7 @@ const missingID = "STATUS$ERROR_RUNTIME_DISCONNECTED"
 
 // noteMissing records that the workspace of a conversation cannot be used, unless that is the last thing that was recorded.
 func (c *Claimer) noteMissing(ctx context.Context, st session.State, at home) error {
-	if st.Claim == 0 {
+	if st.Claim == 0 && st.Created.Machine == "" {
 		return nil
 	}
 	note := session.Noted{ID: missingID, Error: true, Message: c.missing(ctx, at)}

@@ -137,7 +137,7 @@ func (l *loads) lightest(all []cluster.Info, self string, mine int, full bool) s
 }
 
 // Run publishes the load of this server every second, asks servers with free slots to take conversations that wait here, and
-// records for which conversations no server runs on their machine, until ctx ends.
+// records which conversations no server can continue, until ctx ends.
 func (c *Claimer) Run(ctx context.Context) error {
 	if c.Alone() {
 		return nil

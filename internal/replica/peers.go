@@ -24,6 +24,7 @@ import (
 
 	"deckhand/internal/cluster"
 	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
 )
 
@@ -46,6 +47,7 @@ type Peers struct {
 // Router forwards requests to other servers. Each method reports whether it did.
 type Router interface {
 	Conversation(w http.ResponseWriter, r *http.Request, id string) (bool, error)
+	Worker(w http.ResponseWriter, r *http.Request, user string) (bool, error)
 	Socket(w http.ResponseWriter, r *http.Request, sid string) bool
 	Port(w http.ResponseWriter, r *http.Request, label string, port int, allow func() bool) bool
 }
@@ -213,6 +215,24 @@ func (p *Peers) Conversation(w http.ResponseWriter, r *http.Request, id string) 
 		return false, nil
 	}
 	p.pass(w, r, m.Machine)
+	return true, nil
+}
+
+// Worker forwards a request of a user that creates a workspace, if this server does not run agents. All such requests of a user go to the
+// same server.
+func (p *Peers) Worker(w http.ResponseWriter, r *http.Request, user string) (passed bool, err error) {
+	if p.replica.Works() {
+		return false, nil
+	}
+	all, err := p.replica.members(r.Context())
+	if err != nil {
+		return false, err
+	}
+	workers := cluster.Workers(all)
+	if rest.IsRouted(r) || len(workers) == 0 {
+		return false, &sandbox.Unavailable{Reason: "No server that runs agents is available. Start a server with --roles api,worker, then try again."}
+	}
+	p.pass(w, r, cluster.Pick(workers, session.ID(user)).Machine)
 	return true, nil
 }
 
