@@ -125,4 +125,13 @@ type ImportedConversation struct {
 	SkippedEvents  int      `json:"skipped_events" doc:"Number of events that could not be read."`
 	Files          int      `json:"files" doc:"Number of files, folders and links in the workspace."`
 	SkippedLinks   []string `json:"skipped_links" doc:"Symbolic links that could not be created."`
+	// AppliedSettings are names of settings and overrides.
+	AppliedSettings []string         `json:"applied_settings" doc:"Settings of the file that the new conversation uses, such as llm_model."`
+	SkippedSettings []SkippedSetting `json:"skipped_settings" doc:"Settings of the file that the new conversation does not use."`
+}
+
+// SkippedSetting is a setting of an exported conversation that an import did not apply.
+type SkippedSetting struct {
+	Setting string `json:"setting" doc:"Name of the setting, such as mcp_config."`
+	Reason  string `json:"reason" doc:"Reason, and what you can do."`
 }

@@ -221,6 +221,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	background.start(func() error { return s.runQueue(ctx, s.webhooks.Run) }, stop)
 	background.start(func() error { return s.runQueue(ctx, s.triggers.Run) }, stop)
 	background.start(func() error { return s.runQueue(ctx, s.attempts.Run) }, stop)
+	background.start(func() error { return s.runQueue(ctx, s.imports.Sweep) }, stop)
 	background.start(func() error { return s.trySignOn(ctx) }, stop)
 	if socket, err := control.Listen(c.DataDir); err == nil {
 		background.start(func() error { return control.Serve(ctx, socket, s.control) }, stop)

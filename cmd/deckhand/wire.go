@@ -90,6 +90,7 @@ type server struct {
 	reloader  *reload.Reloader
 	triggers  *trigger.Worker
 	attempts  *attempts.Service
+	imports   *portable.Service
 	logger    *slog.Logger
 	redactor  *secret.Redactor
 	masks     *profile.Masks
@@ -183,7 +184,8 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 		Server:    httpapi.Server{Version: version, DataDir: c.DataDir, Ready: health.Ready(d.db, c.DataDir, logger)},
 	}
 	config.Files.Workspaces, config.Files.Egress, config.Files.ServerPolicy = s.keeper, s.egress, policy
-	config.Conversations.Portable = &portable.Service{Conversations: s.conversations, Queries: config.Conversations.Reader(""), Workspaces: s.keeper, Machine: s.replica.Machine()}
+	s.imports = &portable.Service{Conversations: s.conversations, Queries: config.Conversations.Reader(""), Workspaces: s.keeper, Machine: s.replica.Machine(), Dir: filepath.Join(c.DataDir, "imports"), Logger: logger}
+	config.Conversations.Portable = s.imports
 	s.wireForges(&config, gitClient)
 	if c.MetricsAddr == "" {
 		config.Telemetry.Metrics = s.metrics.Handler()

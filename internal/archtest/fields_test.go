@@ -40,8 +40,8 @@ var fieldLimits = map[string]int{
 var uncountable = []string{"language", "agent", "email", "email_verified"}
 
 // otherSurfaces name settings that a setting does not need: flags, the import of a legacy
-// server's data, tools of developers, and the load of benchmarks and of torture runs.
-var otherSurfaces = []string{"internal/config", "internal/takeover", "internal/load", "bench", "torture", "scripts"}
+// server's data, files of exported conversations, tools of developers, and the load of benchmarks and of torture runs.
+var otherSurfaces = []string{"internal/config", "internal/takeover", "internal/conversation/portable", "internal/load", "bench", "torture", "scripts"}
 
 // settingNames returns the Go name of each setting by its name on the wire.
 func settingNames(t *tree) map[string]string {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"deckhand/api"
 	"deckhand/client"
@@ -22,7 +23,7 @@ type Export struct {
 
 // Help implements kong.HelpProvider.
 func (Export) Help() string {
-	return `Writes the events, the workspace and the title to one file, which deckhand import FILE imports on any server. Secrets in events are masked; check the files of the workspace for secrets before you share the file.
+	return `Writes the events, the workspace, the title and the settings to one file, which deckhand import FILE imports on any server. Secrets in events are masked; check the files of the workspace for secrets before you share the file.
 
 Example:
   deckhand export 3f9c2a11 -o task.deckhand.tar.gz
@@ -96,6 +97,12 @@ func (c *Command) importFile(ctx context.Context, o *cli.Output) error {
 	}
 	for _, name := range made.SkippedLinks {
 		fmt.Fprintf(o.Stderr, "the symbolic link %q could not be created\n", name)
+	}
+	if len(made.AppliedSettings) > 0 {
+		fmt.Fprintf(o.Stdout, "applied settings: %s\n", strings.Join(made.AppliedSettings, ", "))
+	}
+	for _, s := range made.SkippedSettings {
+		fmt.Fprintf(o.Stderr, "setting %s was not applied: %s\n", s.Setting, s.Reason)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/clip"
 	"deckhand/internal/conversation"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
@@ -63,23 +64,35 @@ func (s *Service) run(ctx context.Context, user string, from io.Reader) (api.Imp
 	if err != nil {
 		return out, err
 	}
-	title, st, err := s.store(ctx, log, user, r, &out)
+	id := s.Conversations.NewID()
+	finished, err := s.begin(id)
 	if err != nil {
 		return out, err
 	}
-	if err = s.importFiles(ctx, st.ID, r, &out); err == nil {
-		err = s.Conversations.Rename(ctx, user, st.ID, cmp.Or(takeover.CleanTitle(title), untitled))
+	m, err := s.store(ctx, log, user, id, r, &out)
+	if err != nil {
+		return out, errors.Join(err, finished())
+	}
+	if err = s.importFiles(ctx, id, r, &out); err == nil {
+		err = applying{s, user, id, &out}.apply(ctx, m)
+	}
+	if err == nil {
+		err = s.Conversations.Rename(ctx, user, id, cmp.Or(takeover.CleanTitle(m.Title), untitled))
 	}
 	if err != nil {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 		defer stop()
-		return api.ImportedConversation{}, errors.Join(err, s.Conversations.Delete(ctx, user, st.ID))
+		if failure := s.Conversations.Delete(ctx, user, id); failure != nil {
+			return api.ImportedConversation{}, errors.Join(err, failure) // Sweep deletes it
+		}
+		return api.ImportedConversation{}, errors.Join(err, finished())
 	}
+	_ = finished() // the title tells Sweep as well
 	return out, nil
 }
 
-// store reads the events of a file and stores them as a new conversation. It returns the title that the file has.
-func (s *Service) store(ctx context.Context, log session.WholeLog, user string, r *reader, out *api.ImportedConversation) (title string, st session.State, err error) {
+// store reads the events of a file and stores them as a new conversation.
+func (s *Service) store(ctx context.Context, log session.WholeLog, user string, id session.ID, r *reader, out *api.ImportedConversation) (m manifest, err error) {
 	s.mu.Lock()
 	full := s.reading >= maxReading
 	if !full {
@@ -87,32 +100,31 @@ func (s *Service) store(ctx context.Context, log session.WholeLog, user string, 
 	}
 	s.mu.Unlock()
 	if full {
-		return "", st, errFull
+		return m, errFull
 	}
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.reading--
 	}()
-	t, err := r.conversation()
+	t, m, err := r.conversation()
 	if err != nil {
-		return "", st, err
+		return m, err
 	}
 	s.converting.Lock()
 	defer s.converting.Unlock()
-	title = t.Title
-	t.Title += unfinished
+	t.Title = clip.Bytes(cmp.Or(takeover.CleanTitle(t.Title), untitled), maxText) + unfinished
 	events, skipped := t.Convert(user, time.Now())
 	if c, ok := events[0].Payload.(session.Created); ok {
 		c.Machine = s.Machine
 		events[0].Payload = c
 	}
-	batches, st, err := session.Import(s.Conversations.NewID(), events)
+	batches, _, err := session.Import(id, events)
 	if err != nil {
-		return "", st, bad("its events are not a valid history")
+		return m, bad("its events are not a valid history")
 	}
-	*out = api.ImportedConversation{ConversationID: string(st.ID), Events: len(t.Events) - skipped, SkippedEvents: skipped, SkippedLinks: []string{}}
-	return title, st, log.AppendAll(ctx, batches)
+	*out = api.ImportedConversation{ConversationID: string(id), Events: len(t.Events) - skipped, SkippedEvents: skipped, SkippedLinks: []string{}, AppliedSettings: []string{}, SkippedSettings: []api.SkippedSetting{}}
+	return m, log.AppendAll(ctx, batches)
 }
 
 // enter lets a user import one file at a time.
@@ -205,8 +217,16 @@ func (f *filler) makeLinks(ctx context.Context, out *api.ImportedConversation) e
 	if err != nil {
 		return fmt.Errorf("create the symbolic links of the workspace: %w", err)
 	}
-	if result.Exit != 0 {
-		out.SkippedLinks = f.named
+	if result.Exit == 0 {
+		return nil
+	}
+	for _, name := range f.named { // some may have been created
+		if made, err := f.box.Stat(ctx, sandbox.InWorkspace(name)); err != nil || made.Mode.Type() != fs.ModeSymlink {
+			out.SkippedLinks = append(out.SkippedLinks, name)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

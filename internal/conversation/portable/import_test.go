@@ -24,7 +24,7 @@ func TestImportsInMemoryAreFew(t *testing.T) {
 		readers.Go(func() {
 			r, err := newReader(io.MultiReader(bytes.NewReader(begun[:20]), &noted{started, out}))
 			if err == nil {
-				_, _, err = s.store(t.Context(), nil, "ada", r, &api.ImportedConversation{})
+				_, err = s.store(t.Context(), nil, "ada", "x", r, &api.ImportedConversation{})
 			}
 			if !errors.Is(err, errDamaged) {
 				t.Error(err)
@@ -38,7 +38,7 @@ func TestImportsInMemoryAreFew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.store(t.Context(), nil, "bob", r, &api.ImportedConversation{}); !errors.Is(err, errFull) {
+	if _, err := s.store(t.Context(), nil, "bob", "y", r, &api.ImportedConversation{}); !errors.Is(err, errFull) {
 		t.Errorf("one more: %v", err)
 	}
 	for _, p := range pipes {

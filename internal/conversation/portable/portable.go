@@ -1,5 +1,5 @@
-// Package portable exports a conversation to a file and imports it on another installation: its events, its workspace and
-// its title, without stored secrets.
+// Package portable exports a conversation to a file and imports it on another installation: its events, its workspace, its
+// title and its settings, without stored secrets.
 //
 // The file is a gzipped tar archive: deckhand.json, then trajectory/*.jsonl, then workspace/…, then SHA256 with a digest of the
 // entries before it. Files are untrusted input: reader checks every entry, and Import stores events as imported ones.
@@ -17,10 +17,14 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
+	"log/slog"
+	"path"
 	"strings"
 	"sync"
 	"time"
 
+	"deckhand/api"
 	"deckhand/internal/conversation"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
@@ -39,7 +43,7 @@ const (
 	pieceOfEvents = 1 << 20 // bytes of events in one entry
 )
 
-// manifest describes the conversation. An import uses only the title and the creation time.
+// manifest describes the conversation. An import uses the title, the creation time and some of the settings.
 type manifest struct {
 	Format     string    `json:"format"`
 	Version    int       `json:"version"`
@@ -51,6 +55,7 @@ type manifest struct {
 	Branch     string    `json:"branch,omitempty"`
 	Model      string    `json:"model,omitempty"`
 	Events     int64     `json:"events"` // number of the last event
+	Settings   carried   `json:"settings,omitzero"`
 }
 
 // Workspaces is the part of the workspace keeper that this package uses.
@@ -74,16 +79,20 @@ type Service struct {
 	Workspaces Workspaces
 	// Machine is the name of this machine if there are several, where the workspaces of imports are.
 	Machine string
+	// Dir is where imports in progress are recorded, "" for nowhere.
+	Dir    string
+	Logger *slog.Logger
 
 	mu      sync.Mutex
 	busy    map[string]bool // users with an import in progress
 	reading int             // imports whose events are read
+	begun   map[session.ID]bool
 	// converting is held while events are converted, which needs much memory.
 	converting sync.Mutex
 }
 
 // Export writes a conversation to w, with its current workspace. Secrets in events are masked as they are for clients. If it
-// fails after the first byte, the file is incomplete and Import refuses it.
+// fails after the first byte, the file is incomplete and Import refuses it. A conversation that no import would accept is refused first.
 func (s *Service) Export(ctx context.Context, row session.Row, w io.Writer) error {
 	hidden, err := s.Queries.HiddenCalls(ctx, row)
 	if err != nil {
@@ -97,13 +106,21 @@ func (s *Service) Export(ctx context.Context, row session.Row, w io.Writer) erro
 			return err
 		}
 	}
+	m := manifest{Format: format, Version: version, ID: string(row.ID), Title: row.Title, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+		Repository: row.Repository, Branch: row.Branch, Model: row.Totals.Model, Events: row.Last}
+	if m.Settings, err = s.carriedBy(ctx, row); err != nil {
+		return err
+	}
+	about, err := json.MarshalIndent(m, "", "  ")
+	if err == nil {
+		err = s.measure(ctx, row, hidden, about, view)
+	}
+	if err != nil {
+		return err
+	}
 	zip := gzip.NewWriter(w)
 	a := &writer{tar: tar.NewWriter(zip), sum: sha256.New()}
-	about, err := json.MarshalIndent(manifest{Format: format, Version: version, ID: string(row.ID), Title: row.Title, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
-		Repository: row.Repository, Branch: row.Branch, Model: row.Totals.Model, Events: row.Last}, "", "  ")
-	if err == nil {
-		err = a.file(manifestName, about)
-	}
+	err = a.file(manifestName, about)
 	if err == nil {
 		err = s.exportEvents(ctx, row, hidden, a)
 	}
@@ -147,6 +164,9 @@ func (s *Service) exportEvents(ctx context.Context, row session.Row, hidden map[
 		}
 		piece.Write(event)
 		piece.WriteByte('\n')
+		if err := errors.Join(a.event(event), a.eventsOf(int64(len(event)+1))); err != nil {
+			return err
+		}
 		if piece.Len() >= pieceOfEvents {
 			if err := flush(); err != nil {
 				return err
@@ -190,8 +210,54 @@ func exportFiles(ctx context.Context, view *workspace.View, a *writer) error {
 	}
 }
 
+// measure returns a refusal for a conversation that is too large for a file.
+func (s *Service) measure(ctx context.Context, row session.Row, hidden map[int64]bool, about []byte, view *workspace.View) error {
+	a := &writer{tar: tar.NewWriter(io.Discard), sum: sha256.New()}
+	err := errors.Join(a.file(manifestName, about), s.exportEvents(ctx, row, hidden, a))
+	advice := " Move the whole server with a backup instead."
+	if err == nil && view != nil {
+		err = a.countFiles(ctx, view, "")
+		advice = " Delete files that can be downloaded again, such as node_modules, then export it again."
+	}
+	var refused *BadFile
+	if errors.As(err, &refused) {
+		return &conversation.Refusal{Kind: conversation.Conflict, Code: api.CodeConversationRefused, Text: "The conversation is too large to be exported: " + refused.Reason + "." + advice}
+	}
+	return err
+}
+
+// countFiles counts the files below a folder. It passes over what cannot be read, as the archive does.
+func (a *writer) countFiles(ctx context.Context, view *workspace.View, dir string) error {
+	files, err := view.List(ctx, path.Join(".", dir))
+	if err != nil {
+		return ctx.Err()
+	}
+	for _, f := range files {
+		name := path.Join(dir, string(f.Name))
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: filesFolder + name, Linkname: string(f.Link), Size: f.Size}
+		switch f.Mode.Type() {
+		case fs.ModeDir:
+			h.Typeflag, h.Size = tar.TypeDir, 0
+		case fs.ModeSymlink:
+			h.Typeflag, h.Size = tar.TypeSymlink, 0
+		case 0:
+		default:
+			continue
+		}
+		err := a.entry(h)
+		if err == nil && f.IsDir() {
+			err = a.countFiles(ctx, view, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // writer writes an archive and computes its digest.
 type writer struct {
+	size
 	tar *tar.Writer
 	sum hash.Hash
 }
@@ -201,6 +267,14 @@ func (a *writer) file(name string, content []byte) error {
 }
 
 func (a *writer) add(h *tar.Header, content io.Reader) error {
+	if err := a.entry(h); err != nil {
+		return err
+	}
+	return a.put(h, content)
+}
+
+// put is add without limits.
+func (a *writer) put(h *tar.Header, content io.Reader) error {
 	if err := a.tar.WriteHeader(h); err != nil {
 		return err
 	}

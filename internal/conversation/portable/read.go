@@ -20,7 +20,7 @@ import (
 	"deckhand/internal/takeover"
 )
 
-// Limits of a file.
+// Limits of a file. Export keeps them too.
 const (
 	// maxContent is the maximum size of all entries together.
 	maxContent = 4 << 30
@@ -31,6 +31,7 @@ const (
 	maxPadding = 1 << 20
 	// Events are held in memory until they are stored.
 	maxManifest    = 64 << 10
+	maxServers     = 100
 	maxEventsBytes = 64 << 20
 	maxEvents      = 200_000
 	maxEventValues = 50_000
@@ -47,14 +48,60 @@ func bad(format string, args ...any) error { return &BadFile{fmt.Sprintf(format,
 // errDamaged is the error of a truncated or changed file.
 var errDamaged = bad("it is damaged or incomplete. Export the conversation again")
 
+// size is how much of the limits a file has used.
+type size struct {
+	entries, events     int
+	content, eventBytes int64
+	paths               int // bytes
+}
+
+// entry counts an entry. It returns an error if that cannot be in a file.
+func (s *size) entry(h *tar.Header) error {
+	if s.entries++; s.entries > maxEntries {
+		return bad("it has more than %d files, folders and links", maxEntries)
+	}
+	if s.content += h.Size; h.Size < 0 || s.content > maxContent {
+		return bad("its content is larger than %d GiB", maxContent>>30)
+	}
+	switch h.Typeflag {
+	case tar.TypeReg, tar.TypeDir, tar.TypeSymlink:
+	default:
+		return bad("the entry %q is not a file, folder or symbolic link", clipped(h.Name))
+	}
+	name := strings.TrimSuffix(h.Name, "/")
+	if len(name) > maxPath || len(h.Linkname) > maxPath || name == "" || strings.ContainsRune(name+h.Linkname, 0) || path.IsAbs(name) || path.Clean(name) != name || name == ".." || strings.HasPrefix(name, "../") {
+		return bad("the entry %q has an invalid path", clipped(h.Name))
+	}
+	if s.paths += len(h.Name) + len(h.Linkname); s.paths > maxPaths {
+		return bad("its paths are longer than %d bytes together", maxPaths)
+	}
+	return nil
+}
+
+// event counts an event, and eventsOf the bytes of several.
+func (s *size) event(line []byte) error {
+	if s.events++; s.events > maxEvents {
+		return bad("it has more than %d events", maxEvents)
+	}
+	if _, err := jsonbound.Check(line, jsonbound.Limits{Values: maxEventValues, Depth: maxEventDepth}); err != nil {
+		return bad("event %d has %v", s.events, err)
+	}
+	return nil
+}
+
+func (s *size) eventsOf(bytes int64) error {
+	if s.eventBytes += bytes; s.eventBytes > maxEventsBytes {
+		return bad("its events are larger than %d MiB", maxEventsBytes>>20)
+	}
+	return nil
+}
+
 // reader reads a file once, from beginning to end.
 type reader struct {
-	raw     io.Reader // what tar reads
-	tar     *tar.Reader
-	sum     hash.Hash
-	entries int
-	content int64
-	room    int // for bytes of paths
+	size
+	raw io.Reader // what tar reads
+	tar *tar.Reader
+	sum hash.Hash
 	// next is the entry that was read but not used yet.
 	next *tar.Header
 	seen map[string]byte // types of the paths in the workspace
@@ -68,7 +115,7 @@ func newReader(r io.Reader) (*reader, error) {
 	zip.Multistream(false)
 	// Headers also count towards the limit.
 	limited := &io.LimitedReader{R: zip, N: maxContent + 2048*maxEntries}
-	return &reader{raw: limited, tar: tar.NewReader(limited), sum: sha256.New(), room: maxPaths, seen: map[string]byte{}}, nil
+	return &reader{raw: limited, tar: tar.NewReader(limited), sum: sha256.New(), seen: map[string]byte{}}, nil
 }
 
 // notAFile returns errDamaged for errors in the content, and other errors, such as those of the connection, unchanged.
@@ -93,23 +140,8 @@ func (r *reader) header() (*tar.Header, error) {
 	if err != nil {
 		return nil, notAFile(err)
 	}
-	if r.entries++; r.entries > maxEntries {
-		return nil, bad("it has more than %d entries", maxEntries)
-	}
-	if r.content += h.Size; h.Size < 0 || r.content > maxContent {
-		return nil, bad("its content is larger than %d GiB", maxContent>>30)
-	}
-	switch h.Typeflag {
-	case tar.TypeReg, tar.TypeDir, tar.TypeSymlink:
-	default:
-		return nil, bad("the entry %q is not a file, folder or symbolic link", clipped(h.Name))
-	}
-	name := strings.TrimSuffix(h.Name, "/")
-	if len(name) > maxPath || len(h.Linkname) > maxPath || name == "" || strings.ContainsRune(name+h.Linkname, 0) || path.IsAbs(name) || path.Clean(name) != name || name == ".." || strings.HasPrefix(name, "../") {
-		return nil, bad("the entry %q has an invalid path", clipped(h.Name))
-	}
-	if r.room -= len(h.Name) + len(h.Linkname); r.room < 0 {
-		return nil, bad("its paths are longer than %d bytes together", maxPaths)
+	if err := r.entry(h); err != nil {
+		return nil, err
 	}
 	if h.Name != digestName {
 		describe(r.sum, h)
@@ -132,49 +164,42 @@ func (r *reader) bytes(h *tar.Header, most int64) ([]byte, error) {
 }
 
 // conversation reads everything before the workspace.
-func (r *reader) conversation() (takeover.Trajectory, error) {
-	var t takeover.Trajectory
+func (r *reader) conversation() (t takeover.Trajectory, m manifest, err error) {
 	h, err := r.header()
 	if err != nil {
-		return t, err
+		return t, m, err
 	}
 	if h.Name != manifestName {
-		return t, bad("it is not a conversation exported by Deckhand")
+		return t, m, bad("it is not a conversation exported by Deckhand")
 	}
 	b, err := r.bytes(h, maxManifest)
 	if err != nil {
-		return t, err
+		return t, m, err
 	}
-	var m manifest
-	if err := json.Unmarshal(b, &m); err != nil || m.Format != format {
-		return t, bad("%s is not valid", manifestName)
+	if err := json.Unmarshal(b, &m); err != nil || m.Format != format || len(m.Settings.Servers) > maxServers {
+		return t, m, bad("%s is not valid", manifestName)
 	}
 	if m.Version != version {
-		return t, bad("it has format version %d, but this server supports version %d. Install a newer version of Deckhand", m.Version, version)
+		return t, m, bad("it has format version %d, but this server supports version %d. Install a newer version of Deckhand", m.Version, version)
 	}
 	t.Title, t.Began = m.Title, m.CreatedAt
-	left := int64(maxEventsBytes)
 	for {
 		if h, err = r.header(); err != nil {
-			return t, err
+			return t, m, err
 		}
 		if !strings.HasPrefix(h.Name, eventsFolder) {
 			r.next = h
-			return t, nil
+			return t, m, nil
 		}
-		if h.Size > left {
-			return t, bad("its events are larger than %d MiB", maxEventsBytes>>20)
+		if err := r.eventsOf(h.Size); err != nil {
+			return t, m, err
 		}
-		if b, err = r.bytes(h, left); err != nil {
-			return t, err
+		if b, err = r.bytes(h, h.Size); err != nil {
+			return t, m, err
 		}
-		left -= h.Size
 		for line := range bytes.Lines(b) {
-			if len(t.Events) == maxEvents {
-				return t, bad("it has more than %d events", maxEvents)
-			}
-			if _, err := jsonbound.Check(line, jsonbound.Limits{Values: maxEventValues, Depth: maxEventDepth}); err != nil {
-				return t, bad("event %d has %v", len(t.Events)+1, err)
+			if err := r.event(line); err != nil {
+				return t, m, err
 			}
 			t.Events = append(t.Events, bytes.TrimSpace(line))
 		}

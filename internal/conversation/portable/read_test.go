@@ -39,7 +39,7 @@ func forged(t *testing.T, entries ...entry) []byte {
 		if e.size > 0 {
 			h.Size = e.size
 		}
-		if err := a.add(h, strings.NewReader(e.content)); err != nil {
+		if err := a.put(h, strings.NewReader(e.content)); err != nil {
 			t.Fatal(err)
 		}
 		if e.size > 0 { // it claims more than there is
@@ -62,8 +62,8 @@ func readWith(b []byte, room int) (names []string, events int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	r.room = room
-	c, err := r.conversation()
+	r.paths = maxPaths - room
+	c, _, err := r.conversation()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -195,7 +195,7 @@ func TestForgedEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := r.conversation()
+	c, _, err := r.conversation()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	aboutExport = "Returns a gzipped tar archive with the events, the current workspace and the title. Secrets in events are masked; files of the workspace are included unchanged. " +
-		"Does not start the sandbox. The file is created while it is sent: if that fails, the connection is closed, and the incomplete file cannot be imported."
-	aboutImport = "The body is a file from GET /api/conversations/{conversation_id}/export of this or another server, up to 1 GiB. The new conversation belongs to you and is stopped; send a message to continue it. " +
-		"Events are stored as imported events: approvals, trust, budgets, costs and the repository of the original are not imported. Starts a sandbox if the file contains a workspace. If the import fails, the conversation is deleted."
+	aboutExport = "Returns a gzipped tar archive with the events, the current workspace, the title and the settings without secrets. Secrets in events are masked; files of the workspace are included unchanged. " +
+		"Returns 409 if the conversation is too large to be imported. Does not start the sandbox. The file is created while it is sent: if that fails, the connection is closed, and the incomplete file cannot be imported."
+	aboutImport = "The body is a file from GET /api/conversations/{conversation_id}/export of this or another server, up to 4 GiB unpacked. The new conversation belongs to you and is stopped; send a message to continue it. " +
+		"Events are stored as imported events: approvals, trust, costs and the repository of the original are not imported. Of its settings, the model and limits stricter than yours are applied; the response lists the others. Starts a sandbox if the file contains a workspace. If the import fails, the conversation is deleted."
 	portableType = "application/gzip"
-	// maxImport is the maximum size of a file.
-	maxImport = 1 << 30
+	// maxImport is above the compressed size of every file that can be imported.
+	maxImport = 5 << 30
 )
 
 // Portable exports and imports conversations.
