@@ -76,6 +76,16 @@ func Later(code, msg string, after time.Duration) *Fault {
 	return f
 }
 
+// unavailableFor is when clients should ask again that were told that the server cannot answer now.
+const unavailableFor = 5 * time.Second
+
+// Unavailable refuses a request that the server cannot answer now, and says when to try again.
+func Unavailable(msg string) *Fault {
+	f := Fail(http.StatusServiceUnavailable, api.CodeUnavailable, msg)
+	f.Header = http.Header{"Retry-After": {seconds(unavailableFor)}}
+	return f
+}
+
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64(math.Ceil(max(d.Seconds(), 0))), 10)
 }

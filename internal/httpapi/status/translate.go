@@ -60,7 +60,7 @@ const clientClosed = 499
 func For(ctx context.Context, err error) *rest.Fault {
 	f := Of(err)
 	if f.Status == clientClosed && ctx.Err() == nil {
-		return rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The request was interrupted. Try again.")
+		return rest.Unavailable("The request was interrupted. Try again.")
 	}
 	return f
 }
@@ -72,6 +72,7 @@ func Of(err error) *rest.Fault {
 	var argument *access.InvalidError
 	var unavailable *sandbox.Unavailable
 	var keys *access.TooManyKeysError
+	var down interface{ Unavailable() string }
 	if errors.As(err, &f) {
 		return f
 	}
@@ -104,14 +105,12 @@ func Of(err error) *rest.Fault {
 		return rest.Fail(http.StatusConflict, api.CodeWorkspaceStopped, "The workspace can only be read while the conversation is running. Start the conversation and try again.")
 	case errors.Is(err, sandbox.ErrGone), errors.Is(err, sandbox.ErrLost):
 		return rest.Fail(http.StatusServiceUnavailable, api.CodeSandbox, "The sandbox ended during the request. Try again.")
+	case errors.As(err, &down): // the store cannot reach its database
+		return rest.Unavailable(down.Unavailable())
 	case errors.Is(err, context.DeadlineExceeded):
-		return rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The request timed out. Try again.")
+		return rest.Unavailable("The request timed out. Try again.")
 	case errors.Is(err, context.Canceled):
 		return rest.Fail(clientClosed, api.CodeUnavailable, "The client closed the connection.")
-	}
-	var u interface{ Unavailable() string }
-	if errors.As(err, &u) { // the store cannot reach its database
-		return rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, u.Unavailable())
 	}
 	var w interface{ Unwritable() string }
 	if errors.As(err, &w) { // the store says what is wrong with the disk

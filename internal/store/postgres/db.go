@@ -38,7 +38,12 @@ type Options struct {
 	Existing bool
 	// Together lets servers use the database at the same time that all set it. Server is "" then.
 	Together bool
+	// Patient is for commands that read or write much at once: their transactions may take an hour.
+	Patient bool
 }
+
+// patience is how long a migration, or a transaction of a patient command, may take.
+const patience = time.Hour
 
 // DB is an open database.
 type DB struct {
@@ -84,9 +89,14 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := pg.New(config, conns-writers)
+	base := pg.New(config, conns-writers-1)
+	call := base.Limits.Call
+	base.Limits.Call = patience // of migrations
 	db := &DB{Store: &records.Store{DB: base}, base: base, recent: packed.NewRecent(), known: known{rows: map[session.ID]session.Row{}}}
 	err = base.View(ctx, func(c *pg.Conn) error { return db.prepare(c, o.Existing) })
+	if !o.Patient {
+		base.Limits.Call = call
+	}
 	if o.Together {
 		o.Server = together
 	}
@@ -146,7 +156,7 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Base returns the connections, for package transfer.
+// Base returns the connections, for the packages below.
 func (db *DB) Base() *pg.DB { return db.base }
 
 // ReadOnly reports that the database could not be written when it was opened.
@@ -160,7 +170,7 @@ func (db *DB) Written() (changes, transactions int64) { return db.base.Written()
 
 // Ping reads a row.
 func (db *DB) Ping(ctx context.Context) error {
-	return db.base.View(ctx, func(c *pg.Conn) error {
+	return db.base.Ping(ctx, func(c *pg.Conn) error {
 		_, err := c.One("SELECT n FROM deckhand.sessions LIMIT 1", func([]any) {})
 		return err
 	})
@@ -198,19 +208,6 @@ func (db *DB) Check(ctx context.Context) error {
 		case seen < piece:
 			return nil
 		}
-	}
-}
-
-// rest waits for a multiple of the time since begin.
-func rest(ctx context.Context, begin time.Time, times int) {
-	if times == 0 {
-		return
-	}
-	t := time.NewTimer(time.Duration(times) * time.Since(begin))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 

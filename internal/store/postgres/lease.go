@@ -65,7 +65,7 @@ func acquireLease(ctx context.Context, db *pg.DB, server string) (*serverLease, 
 // renew acquires or renews the lease. It returns false if another server holds it.
 func (l *serverLease) renew(ctx context.Context) (held bool, err error) {
 	at := time.Since(l.start)
-	err = l.db.View(ctx, func(c *pg.Conn) error {
+	err = l.db.Reserved(ctx, func(c *pg.Conn) error {
 		held, err = c.One(`INSERT INTO deckhand.server_lease AS l (one, server, expires) VALUES (true, $1, clock_timestamp() + $2::bigint * interval '1 millisecond')
 			ON CONFLICT (one) DO UPDATE SET server = excluded.server, expires = excluded.expires WHERE l.server = excluded.server OR l.expires < clock_timestamp()
 			RETURNING true`, func([]any) {}, l.server, leaseDuration.Milliseconds())
@@ -89,8 +89,11 @@ func (l *serverLease) check(ctx context.Context) error {
 	if time.Since(l.start)-time.Duration(l.renewed.Load()) < leaseDuration-leaseInterval {
 		return nil
 	}
-	held, err := l.renew(ctx)
-	if err != nil {
+	var held bool
+	if err := pg.Within(ctx, leaseInterval, func(ctx context.Context) (err error) {
+		held, err = l.renew(ctx)
+		return err
+	}); err != nil {
 		return fmt.Errorf("renew the server lease: %w", err)
 	}
 	if !held {
@@ -131,7 +134,7 @@ func (l *serverLease) release() {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), pg.CloseTimeout)
 	defer stop()
-	_ = l.db.View(ctx, func(c *pg.Conn) error {
+	_ = l.db.Reserved(ctx, func(c *pg.Conn) error {
 		_, err := c.Exec("DELETE FROM deckhand.server_lease WHERE server = $1", l.server)
 		return err
 	})

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -40,17 +41,12 @@ func (u *upkeep) close() {
 	<-u.ended
 }
 
+// loop begins with the first round: a server that is restarted often would have none.
 func (u *upkeep) loop(ctx context.Context) {
 	defer close(u.ended)
-	cold := time.NewTicker(coldEvery)
-	defer cold.Stop()
-	for { // failures are retried in the next round
-		select {
-		case <-ctx.Done():
-			return
-		case <-cold.C:
-			_ = u.db.compress(ctx, time.Now().Add(-coldAfter), restFor)
-		}
+	for ctx.Err() == nil { // failures are retried in the next round
+		_ = u.db.compress(ctx, time.Now().Add(-coldAfter), restFor)
+		packed.Wait(ctx, coldEvery)
 	}
 }
 
@@ -61,31 +57,40 @@ func (db *DB) Tend(ctx context.Context, before time.Time) error { return db.comp
 // cold is a session whose log can be compressed from one event to another.
 type cold struct{ n, from, to int64 }
 
-// compress compresses the logs that were written last before a time.
-func (db *DB) compress(ctx context.Context, before time.Time, rests int) error {
-	for n := int64(0); ; {
+// compress compresses the logs that were written last before a time. One that cannot be compressed does not keep the others
+// from it.
+func (db *DB) compress(ctx context.Context, before time.Time, rests int) (failed error) {
+	const piece = 1024
+	for n, seen := int64(0), piece; seen == piece; {
+		begin := time.Now()
 		var logs []cold
 		err := db.base.View(ctx, func(c *pg.Conn) error {
-			return c.Query(`SELECT n, compressed, last FROM deckhand.sessions WHERE n > $1 AND updated_at < $2 AND compressed < last AND NOT deleted
-				ORDER BY n LIMIT 256`, func(v []any) error {
-				logs = append(logs, cold{pg.Number(v[0]), pg.Number(v[1]), pg.Number(v[2])})
+			logs, seen = nil, 0
+			return c.Query(`SELECT n, compressed, last, updated_at < $2 AND compressed < last AND NOT deleted FROM deckhand.sessions WHERE n > $1
+				ORDER BY n LIMIT $3`, func(v []any) error {
+				if seen, n = seen+1, pg.Number(v[0]); pg.Truth(v[3]) {
+					logs = append(logs, cold{n, pg.Number(v[1]), pg.Number(v[2])})
+				}
 				return nil
-			}, n, pg.Micros(before))
+			}, n, pg.Micros(before), int64(piece))
 		})
-		if err != nil || len(logs) == 0 {
+		if err != nil {
 			return err
 		}
+		packed.Rest(ctx, begin, rests)
 		for _, l := range logs {
 			begin := time.Now()
-			for l.from < l.to {
-				if err := db.compressNext(ctx, &l); err != nil {
-					return err
-				}
+			for err = nil; l.from < l.to && err == nil; {
+				err = db.compressNext(ctx, &l)
 			}
-			n = l.n
-			rest(ctx, begin, rests)
+			if err != nil && (ctx.Err() != nil || pg.Refuses(err)) {
+				return err
+			}
+			failed = cmp.Or(failed, err)
+			packed.Rest(ctx, begin, rests)
 		}
 	}
+	return failed
 }
 
 // errMeanwhile means that the rows have changed since they were read.

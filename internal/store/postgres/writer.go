@@ -24,8 +24,6 @@ const (
 	// writers is how many groups are under way at most. While one waits for the disk, another
 	// is on its way.
 	writers = 2
-	// groupTimeout is how long a group may take.
-	groupTimeout = pg.StatementTimeout + pg.LockTimeout
 	// gatherTime is how long a writer waits for more appends at most.
 	gatherTime = time.Millisecond
 )
@@ -67,7 +65,7 @@ func newWriter(db *DB) *writer {
 }
 
 // append queues a batch and waits until it is durable. When ctx ends first, it may or may not be
-// stored.
+// stored. A batch whose turn does not come is refused; the time of a group that is under way is limited.
 func (w *writer) append(ctx context.Context, a *appending) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -78,25 +76,35 @@ func (w *writer) append(ctx context.Context, a *appending) error {
 		return pg.ErrClosed
 	default:
 	}
+	late := time.NewTimer(w.db.base.Limits.Call)
+	defer late.Stop()
 	select {
 	case w.queue <- j:
+	case <-late.C:
+		return pg.ErrCrowded
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-w.stop:
 		return pg.ErrClosed
 	}
-	select {
-	case err := <-j.done:
-		return err
-	case <-ctx.Done():
-		j.taken.Swap(true) // keeps the writer from starting it
-		return ctx.Err()
-	case <-w.ended:
+	for late := late.C; ; late = nil {
 		select {
 		case err := <-j.done:
 			return err
-		default:
-			return pg.ErrClosed // queued after the writers had looked for the last time
+		case <-late:
+			if !j.taken.Swap(true) { // keeps the writer from starting it
+				return pg.ErrCrowded
+			}
+		case <-ctx.Done():
+			j.taken.Swap(true)
+			return ctx.Err()
+		case <-w.ended:
+			select {
+			case err := <-j.done:
+				return err
+			default:
+				return pg.ErrClosed // queued after the writers had looked for the last time
+			}
 		}
 	}
 }
@@ -253,9 +261,7 @@ func (l *line) resend(group []*job, failure error) {
 
 // stored says whether a batch is in the log.
 func (l *line) stored(a *appending) (there bool, err error) {
-	ctx, stop := context.WithTimeout(context.Background(), groupTimeout)
-	defer stop()
-	err = l.db.base.View(ctx, func(c *pg.Conn) error {
+	err = l.db.base.View(context.Background(), func(c *pg.Conn) error {
 		n, _, found, err := l.db.findSession(c, a.batch.ID)
 		if err != nil || !found {
 			return err
@@ -302,8 +308,10 @@ func (l *line) send(group []*job) error {
 // sendOnce stores a group in one round trip. An error means that nothing of it was stored, or that
 // the connection failed; a refused batch is not an error of the group.
 func (l *line) sendOnce(group []*job, byStep bool) error {
-	ctx, stop := context.WithTimeout(context.Background(), groupTimeout)
-	defer stop()
+	return pg.Within(context.Background(), l.db.base.Limits.Call, func(ctx context.Context) error { return l.sendWithin(ctx, group, byStep) })
+}
+
+func (l *line) sendWithin(ctx context.Context, group []*job, byStep bool) error {
 	if err := l.db.lease.check(ctx); err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"slices"
 	"time"
+
+	"deckhand/internal/store/packed"
 )
 
 // The index of an owner's sessions lags behind them, as that of words does: lists read what is
@@ -87,7 +89,7 @@ func (db *DB) fileOwners(ctx context.Context, rests int) error {
 				return err
 			}
 			if !late {
-				rest(ctx, begin, rests)
+				packed.Rest(ctx, begin, rests)
 			}
 		}
 		err = db.write(ctx, 0, func(c *conn) error {

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"deckhand/internal/store/packed"
@@ -37,20 +38,21 @@ func orNothing(err error) error {
 	return err
 }
 
-// upkeep is the goroutine that files new sessions by their words and compresses old logs. What
+// upkeep files new sessions by their words and compresses old logs, in two goroutines. What
 // it does can be done at any time and again, so it needs no record of its own.
 type upkeep struct {
-	db    *DB
-	wake  chan struct{}
-	stop  context.CancelFunc
-	ended chan struct{}
+	db   *DB
+	wake chan struct{}
+	stop context.CancelFunc
+	both sync.WaitGroup
 }
 
 func newUpkeep(db *DB) *upkeep {
 	ctx, stop := context.WithCancel(context.Background())
-	u := &upkeep{db: db, wake: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}
+	u := &upkeep{db: db, wake: make(chan struct{}, 1), stop: stop}
 	u.changed() // of the last time something may be left
-	go u.loop(ctx)
+	u.both.Go(func() { u.file(ctx) })
+	u.both.Go(func() { u.tend(ctx) })
 	return u
 }
 
@@ -64,23 +66,26 @@ func (u *upkeep) changed() {
 
 func (u *upkeep) close() {
 	u.stop()
-	<-u.ended
+	u.both.Wait()
 }
 
-func (u *upkeep) loop(ctx context.Context) {
-	defer close(u.ended)
-	cold := time.NewTicker(coldEvery)
-	defer cold.Stop()
-	for { // what fails is tried again
+// tend begins with the first round: a server that is restarted often would have none.
+func (u *upkeep) tend(ctx context.Context) {
+	for ctx.Err() == nil { // what fails is tried again
+		_ = u.db.compress(ctx, time.Now().Add(-coldAfter), restFor)
+		_ = u.db.mergeWords(ctx, restFor)
+		_ = u.db.shrink(ctx, restFor)
+		packed.Wait(ctx, coldEvery)
+	}
+}
+
+func (u *upkeep) file(ctx context.Context) {
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-cold.C:
-			_ = u.db.compress(ctx, time.Now().Add(-coldAfter), restFor)
-			_ = u.db.mergeWords(ctx, restFor)
-			_ = u.db.shrink(ctx, restFor)
 		case <-u.wake:
-			wait(ctx, fileAfter)
+			packed.Wait(ctx, fileAfter)
 			_ = u.db.fileOwners(ctx, restFor)
 			_ = u.db.fileAll(ctx, restFor)
 			_ = u.db.shrink(ctx, restFor)
@@ -111,33 +116,16 @@ func (db *DB) shrink(ctx context.Context, rests int) error {
 		if err != nil {
 			return orNothing(err)
 		}
-		rest(ctx, begin, rests)
-	}
-}
-
-// rest waits as long as the work since begin took, so many times.
-func rest(ctx context.Context, begin time.Time, times int) {
-	wait(ctx, time.Duration(times)*time.Since(begin))
-}
-
-// wait ends early when the database closes.
-func wait(ctx context.Context, d time.Duration) {
-	if d == 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
+		packed.Rest(ctx, begin, rests)
 	}
 }
 
 // cold is a session whose log can be compressed from one event to another.
 type cold struct{ n, from, to int64 }
 
-// compress compresses the logs that were written last before a time.
-func (db *DB) compress(ctx context.Context, before time.Time, rests int) error {
+// compress compresses the logs that were written last before a time. One that cannot be compressed does not keep the
+// others from it.
+func (db *DB) compress(ctx context.Context, before time.Time, rests int) (failed error) {
 	for n := int64(0); ; {
 		var logs []cold
 		err := db.readers.read(ctx, func(c *conn) error {
@@ -148,17 +136,18 @@ func (db *DB) compress(ctx context.Context, before time.Time, rests int) error {
 			}, n, micros(before))
 		})
 		if err != nil || len(logs) == 0 {
-			return err
+			return cmp.Or(err, failed)
 		}
 		for _, l := range logs {
 			begin := time.Now()
-			for l.from < l.to {
-				if err := db.compressNext(ctx, &l); err != nil {
-					return err
-				}
+			for err = nil; l.from < l.to && err == nil; {
+				err = db.compressNext(ctx, &l)
 			}
-			n = l.n
-			rest(ctx, begin, rests)
+			if err != nil && (ctx.Err() != nil || ofDatabase(err)) {
+				return err
+			}
+			failed, n = cmp.Or(failed, err), l.n
+			packed.Rest(ctx, begin, rests)
 		}
 	}
 }

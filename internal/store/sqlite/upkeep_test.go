@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"iter"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -349,5 +350,33 @@ func TestReadWhileCompressed(t *testing.T) {
 	}
 	if at != 2+3*2000 {
 		t.Errorf("the log ends at %d", at)
+	}
+}
+
+// A log that cannot be compressed does not keep those after it from being compressed, and a server begins with it when it starts.
+func TestUpkeepBeginsAtOnce(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	bad, good := long(t, db, 10), long(t, db, 10)
+	n, _ := db.ids.place(bad.ID)
+	must(t, db.write(t.Context(), 0, func(c *conn) error {
+		if _, err := c.exec("UPDATE sessions SET updated_at = 1"); err != nil { // a long time ago
+			return err
+		}
+		_, err := c.exec(fmt.Sprintf("CREATE TRIGGER refuse BEFORE DELETE ON events WHEN OLD.id >> 32 = %d BEGIN SELECT RAISE(ABORT, 'no'); END", n))
+		return err
+	}))
+	before, _ := rowsOf(t, db, bad.ID)
+	again, err := Open(t.Context(), db.path, Options{Upkeep: true})
+	must(t, err)
+	defer again.Close()
+	for rows := before; rows == before; rows, _ = rowsOf(t, db, good.ID) {
+		runtime.Gosched()
+	}
+	if after, _ := rowsOf(t, db, bad.ID); after != before {
+		t.Errorf("%d rows became %d", before, after)
+	}
+	if err := db.compress(t.Context(), time.Now().Add(time.Hour), 0); err == nil {
+		t.Error("the failure is not told")
 	}
 }

@@ -80,7 +80,7 @@ func (db *DB) fileAll(ctx context.Context, rests int) error {
 		if n, err := db.file(ctx); err != nil || n == 0 {
 			return err
 		}
-		rest(ctx, begin, rests)
+		packed.Rest(ctx, begin, rests)
 	}
 }
 
@@ -166,6 +166,6 @@ func (db *DB) mergeWords(ctx context.Context, rests int) error {
 		if err != nil || !more {
 			return err
 		}
-		rest(ctx, begin, rests)
+		packed.Rest(ctx, begin, rests)
 	}
 }

@@ -63,7 +63,7 @@ func (l *Leases) Hold(ctx context.Context, member string) error {
 	if machine == "" {
 		machine = cluster.MachineOf(member)
 	}
-	return l.DB.View(ctx, func(c *pg.Conn) error {
+	return l.DB.Reserved(ctx, func(c *pg.Conn) error {
 		if _, err := c.Exec(forget, l.at(), remembered.Microseconds()); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (l *Leases) Hold(ctx context.Context, member string) error {
 // Renew implements cluster.Leases.
 func (l *Leases) Renew(ctx context.Context, member string) error {
 	held := false
-	err := l.DB.View(ctx, func(c *pg.Conn) (err error) {
+	err := l.DB.Reserved(ctx, func(c *pg.Conn) (err error) {
 		held, err = c.One(renew, func([]any) {}, l.at(), member, lease.Microseconds())
 		return err
 	})
@@ -87,7 +87,7 @@ func (l *Leases) Renew(ctx context.Context, member string) error {
 
 // Release implements cluster.Leases.
 func (l *Leases) Release(ctx context.Context, member string) error {
-	return l.DB.View(ctx, func(c *pg.Conn) error {
+	return l.DB.Reserved(ctx, func(c *pg.Conn) error {
 		_, err := c.Exec(release, l.at(), member)
 		return err
 	})

@@ -25,8 +25,11 @@ var (
 	// nested makes it look them up in the order in which they are given: groups then lock sessions in the same order.
 	nested = off("enable_hashjoin", "enable_mergejoin") + indexed
 	limits = "set_config('statement_timeout', '" + millis(StatementTimeout) + "', true), set_config('lock_timeout', '" + millis(LockTimeout) + "', true)"
-	// durable is for writes: they must survive a crash even if synchronous_commit is off for the database.
-	durable = limits + ", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
+	// durable is for writes: they must survive a crash even if synchronous_commit is off for the database. If packets are dropped in
+	// the middle of one, the database must notice soon: its default is two hours, in which the locks of the write remain.
+	durable = limits + ", set_config('idle_in_transaction_session_timeout', '" + millis(Limit) + "', true)" +
+		", set_config('tcp_keepalives_idle', '15', true), set_config('tcp_keepalives_interval', '5', true), set_config('tcp_keepalives_count', '3', true)" +
+		", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
 
 	// Pages of lists are read in the order of an index.
 	beginRead  = "SELECT " + limits + indexed + off("enable_sort")
@@ -60,14 +63,24 @@ type Conn struct {
 // binaryFormat asks for results in their binary form.
 var binaryFormat = []int16{1}
 
-// Exec runs a statement, and returns how many rows it changed.
+// Exec runs a statement, and returns how many rows it changed. Outside of a transaction the statement is one itself.
 func (c *Conn) Exec(sql string, args ...any) (int64, error) {
 	p, err := encode(args)
 	if err != nil {
 		return 0, err
 	}
-	tag, err := c.raw.ExecParams(c.ctx, sql, p.values, p.oids, p.formats, nil).Close()
-	return tag.RowsAffected(), failed(err)
+	if c.inside {
+		tag, err := c.raw.ExecParams(c.ctx, sql, p.values, p.oids, p.formats, nil).Close()
+		return tag.RowsAffected(), failed(err)
+	}
+	var b pgconn.Batch
+	b.ExecParams(BeginWrite, nil, nil, nil, nil)
+	b.ExecParams(sql, p.values, p.oids, p.formats, nil)
+	results, err := c.raw.ExecBatch(c.ctx, &b).ReadAll()
+	if err != nil {
+		return 0, failed(err)
+	}
+	return results[len(results)-1].CommandTag.RowsAffected(), nil
 }
 
 // Enough is returned by a row function to stop early.
@@ -232,15 +245,18 @@ func Digest(name string) int32 {
 }
 
 // Stale reports whether a connection that was idle should be replaced.
-func (c *Conn) Stale() bool {
-	return c.raw.IsClosed() || time.Since(c.born) > maxAge || time.Since(c.idle) > idleCheck && c.ping() != nil
-}
+func (c *Conn) Stale() bool { return c.ended() || c.silent() }
 
-// ping asks the server, so that a connection that broke while it was idle is noticed.
-func (c *Conn) ping() error {
+func (c *Conn) ended() bool { return c.raw.IsClosed() || time.Since(c.born) > maxAge }
+
+// silent asks the server, so that a connection that broke while it was idle is noticed.
+func (c *Conn) silent() bool {
+	if time.Since(c.idle) <= idleCheck {
+		return false
+	}
 	ctx, stop := context.WithTimeout(context.Background(), CloseTimeout)
 	defer stop()
-	return c.raw.Ping(ctx)
+	return c.raw.Ping(ctx) != nil
 }
 
 // Use sets the context of the next statements of a connection outside of the pool.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -21,6 +22,9 @@ const (
 // DB is a bounded number of connections to a database, and what is known of its health.
 type DB struct {
 	pool *pool
+	// reserve is one more connection for what must not wait behind requests.
+	reserve *pool
+	Limits  Limits
 	// ReadOnly is true if the database cannot be written. It is set before the first use.
 	ReadOnly bool
 	// MayWrite, if set, is called before each write and can refuse it.
@@ -35,15 +39,16 @@ type DB struct {
 	Background sync.WaitGroup
 }
 
-// New makes a DB with at most conns connections. It does not connect yet.
+// New makes a DB with at most conns connections, and one more for Reserved. It does not connect yet.
 func New(config *pgconn.Config, conns int) *DB {
-	return &DB{pool: newPool(config, conns), Added: newAdded()}
+	return &DB{pool: newPool(config, conns), reserve: newPool(config, 1), Limits: Limits{Limit, pingLimit}, Added: newAdded()}
 }
 
 // Close closes all connections.
 func (db *DB) Close() {
 	db.Background.Wait()
 	db.pool.close()
+	db.reserve.close()
 }
 
 // Connect opens a connection outside of the pool, and End closes one.
@@ -105,19 +110,35 @@ func (db *DB) Healthy() error {
 // View lends a connection to do, which only reads. If the connection turns out to be broken, do is
 // called again with another one: the connection may have broken while it was idle.
 func (db *DB) View(ctx context.Context, do func(*Conn) error) error {
-	retry, err := db.viewOnce(ctx, do)
-	if retry {
-		_, err = db.viewOnce(ctx, do)
-	}
-	return explain(err)
+	return view(ctx, db.pool, db.Limits.Call, do)
 }
 
-func (db *DB) viewOnce(ctx context.Context, do func(*Conn) error) (retry bool, err error) {
-	c, err := db.pool.get(ctx)
+// Reserved is View for leases. They have a connection of their own: they would expire while requests hold all others.
+func (db *DB) Reserved(ctx context.Context, do func(*Conn) error) error {
+	return view(ctx, db.reserve, db.Limits.Call, do)
+}
+
+// Ping is View for a question that only asks whether the database responds, also while requests hold all connections.
+func (db *DB) Ping(ctx context.Context, do func(*Conn) error) error {
+	return view(ctx, db.reserve, db.Limits.Ping, do)
+}
+
+func view(ctx context.Context, p *pool, limit time.Duration, do func(*Conn) error) error {
+	return explain(Within(ctx, limit, func(ctx context.Context) error {
+		retry, err := viewOnce(ctx, p, do)
+		if retry {
+			_, err = viewOnce(ctx, p, do)
+		}
+		return err
+	}))
+}
+
+func viewOnce(ctx context.Context, p *pool, do func(*Conn) error) (retry bool, err error) {
+	c, err := p.get(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer db.pool.put(c)
+	defer p.put(c)
 	err = do(c)
 	return Lost(err) && !c.gave && !c.idle.IsZero() && ctx.Err() == nil, err
 }
@@ -131,18 +152,20 @@ func (db *DB) Update(ctx context.Context, do func(*Conn) error) error {
 	if db.ReadOnly {
 		return ErrReadOnly
 	}
-	if db.MayWrite != nil {
-		if err := db.MayWrite(ctx); err != nil {
-			return db.Ended(err)
+	return db.Ended(Within(ctx, db.Limits.Call, func(ctx context.Context) error {
+		if db.MayWrite != nil {
+			if err := db.MayWrite(ctx); err != nil {
+				return err
+			}
 		}
-	}
-	for try := 1; ; try++ {
-		unbegun, err := db.transact(ctx, do)
-		if try < Tries && (Retryable(err) || unbegun) && ctx.Err() == nil {
-			continue
+		for try := 1; ; try++ {
+			unbegun, err := db.transact(ctx, do)
+			if try < Tries && (Retryable(err) || unbegun) && ctx.Err() == nil {
+				continue
+			}
+			return err
 		}
-		return db.Ended(err)
-	}
+	}))
 }
 
 // transact runs a transaction. unbegun is true if an idle connection turned out to be broken.

@@ -16,6 +16,8 @@ var (
 	ErrFull     = error(unwritten("the database's disk is full: nothing can be stored until space is freed"))
 	ErrReadOnly = error(unwritten("the database is read-only: nothing can be stored until it is writable"))
 	ErrBusy     = error(unavailable("the database is busy: a lock or a statement took too long; try again"))
+	ErrSilent   = error(unavailable("the database did not respond in time; try again"))
+	ErrCrowded  = error(unavailable("too many requests wait for the database; try again"))
 	ErrNewer    = errors.New("the database was written by a newer version of deckhand: start that version, or restore a backup")
 	ErrClosed   = errors.New("the database is closed")
 )
@@ -55,7 +57,7 @@ func State(err error) string {
 
 // explain wraps an error of the database or the connection in one of the errors above.
 func explain(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.Is(err, ErrSilent) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	s := State(err)
@@ -125,7 +127,12 @@ func Retryable(err error) bool {
 
 // ofDatabase reports whether an error concerns the whole database and not a single write.
 func ofDatabase(err error) bool {
-	return errors.Is(err, ErrDown) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) || errors.Is(err, ErrBusy)
+	return errors.Is(err, ErrDown) || errors.Is(err, ErrSilent) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) || errors.Is(err, ErrBusy)
+}
+
+// Refuses reports whether the database refuses everything, and not only this statement.
+func Refuses(err error) bool {
+	return ofDatabase(err) && !errors.Is(err, ErrBusy) || errors.Is(err, ErrCrowded) || errors.Is(err, ErrClosed)
 }
 
 // Unconnected reports whether there was no connection, so that nothing was sent.

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,6 +23,8 @@ const (
 type pool struct {
 	config *pgconn.Config
 	turn   chan struct{}
+	// waiting is how many callers wait for their turn.
+	waiting atomic.Int64
 
 	mu   sync.Mutex
 	idle []*Conn
@@ -31,16 +34,19 @@ type pool struct {
 }
 
 func newPool(config *pgconn.Config, n int) *pool {
+	dial(config)
 	return &pool{config: config, turn: make(chan struct{}, n)}
 }
 
 // connect opens a connection.
 func (p *pool) connect(ctx context.Context) (*Conn, error) {
-	ctx, stop := context.WithTimeout(ctx, connectTimeout)
-	defer stop()
-	raw, err := pgconn.ConnectConfig(ctx, p.config)
+	var raw *pgconn.PgConn
+	err := Within(ctx, connectTimeout, func(ctx context.Context) (err error) {
+		raw, err = pgconn.ConnectConfig(ctx, p.config)
+		return failed(err)
+	})
 	if err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
 	return &Conn{raw: raw, born: time.Now(), fresh: map[string]bool{}}, nil
 }
@@ -50,10 +56,8 @@ func (p *pool) get(ctx context.Context) (*Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	select {
-	case p.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := p.wait(ctx); err != nil {
+		return nil, err
 	}
 	c, done := p.pop()
 	err := ErrClosed
@@ -68,6 +72,25 @@ func (p *pool) get(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
+// wait waits for a turn.
+func (p *pool) wait(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	defer p.waiting.Add(-1)
+	if p.waiting.Add(1) > maxWaiting {
+		return ErrCrowded
+	}
+	select {
+	case p.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // pop takes an idle connection that works; nil if there is none.
 func (p *pool) pop() (c *Conn, done bool) {
 	for {
@@ -77,11 +100,27 @@ func (p *pool) pop() (c *Conn, done bool) {
 			c, p.idle = p.idle[last], p.idle[:last]
 		}
 		p.mu.Unlock()
-		if c == nil || !c.Stale() {
+		switch {
+		case c == nil:
+			return nil, done
+		case c.ended():
+		case c.silent(): // the others probably are, too, and each would take its time to say so
+			p.drop()
+		default:
 			return c, done
 		}
 		p.end(c)
 	}
+}
+
+// drop ends all idle connections.
+func (p *pool) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.idle {
+		p.end(c)
+	}
+	p.idle = nil
 }
 
 // put takes a connection back.
@@ -113,11 +152,8 @@ func (p *pool) end(c *Conn) {
 func (p *pool) close() {
 	p.mu.Lock()
 	p.done = true
-	for _, c := range p.idle {
-		p.end(c)
-	}
-	p.idle = nil
 	p.mu.Unlock()
+	p.drop()
 	for range cap(p.turn) { // until none is lent
 		p.turn <- struct{}{}
 	}

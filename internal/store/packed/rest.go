@@ -1,0 +1,24 @@
+package packed
+
+import (
+	"context"
+	"time"
+)
+
+// Rest waits for a multiple of the time since begin, so that upkeep leaves the machine to others.
+func Rest(ctx context.Context, begin time.Time, times int) {
+	Wait(ctx, time.Duration(times)*time.Since(begin))
+}
+
+// Wait waits, and ends early with ctx.
+func Wait(ctx context.Context, d time.Duration) {
+	if d == 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
