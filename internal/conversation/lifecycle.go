@@ -78,7 +78,7 @@ func (s *Service) Delete(ctx context.Context, user string, id session.ID) error 
 		}
 	}
 	_, err := s.change(ctx, user, id, session.State.Delete)
-	if errors.Is(err, session.ErrCorrupt) { // a damaged conversation can still be deleted
+	if errors.Is(err, session.ErrCorrupt) || errors.Is(err, session.ErrNewer) { // what cannot be read can still be deleted
 		var row session.Row
 		if row, err = s.Row(ctx, user, id); err == nil {
 			err = s.Sessions.Bury(ctx, row)

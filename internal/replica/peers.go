@@ -193,7 +193,7 @@ func (p *Peers) Conversation(w http.ResponseWriter, r *http.Request, id string) 
 		return false, nil
 	}
 	st, err := p.Sessions.Load(r.Context(), session.ID(id))
-	if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrCorrupt) {
+	if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrCorrupt) || errors.Is(err, session.ErrNewer) {
 		return false, nil
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 )
 
 // The kinds as they are stored.
@@ -120,28 +121,28 @@ var kinds = func() map[Kind]reflect.Type {
 // Payloads is one zero value of every kind, in the order of docs/events.md.
 func Payloads() []Payload {
 	return []Payload{
-		Created{}, UserSaid{}, Withdrawn{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, TrustSet{}, SetUpBegan{}, HookSet{}, EgressSet{}, Overridden{}, Checkpointed{}, Restored{}, Briefed{},
-		RecallAsked{}, Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
-		ModelFailed{}, ToolCalled{}, ToolReturned{}, CommandTyped{}, CommandEnded{}, ApprovalAsked{}, ApprovalGiven{}, CompactAsked{}, Condensed{}, StateChanged{},
-		TurnEnded{}, PauseRequested{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Imported{}, Deleted{},
+		Created{}, UserSaid{}, Withdrawn{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, TrustSet{}, SetUpBegan{}, HookSet{}, EgressSet{}, Overridden{}, Checkpointed{}, Restored{}, Briefed{}, RecallAsked{},
+		Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{}, ModelFailed{}, ToolCalled{}, ToolReturned{}, CommandTyped{}, CommandEnded{}, ApprovalAsked{}, ApprovalGiven{},
+		CompactAsked{}, Condensed{}, StateChanged{}, TurnEnded{}, PauseRequested{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Imported{}, Deleted{},
 	}
 }
 
 // Encode is how stores write a payload; the kind is kept beside it.
-func Encode(p Payload) ([]byte, error) {
-	b, err := json.Marshal(p)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", p.Kind(), err)
+func Encode(p Payload) (b []byte, err error) {
+	if b, err = json.Marshal(p); err != nil {
+		err = fmt.Errorf("encode %s: %w", p.Kind(), err)
 	}
-	return b, nil
+	return b, err
 }
 
-// Decode reverses Encode. A kind it does not know is an error and not skipped:
-// a fold that misses a fact is wrong, and only a newer version can have written it.
+// Decode reverses Encode. A kind it does not know is ErrNewer and not skipped: a fold that misses a fact is wrong.
 func Decode(k Kind, b []byte) (Payload, error) {
 	t, ok := kinds[k]
-	if !ok {
-		return nil, fmt.Errorf("%w: event kind %q is not known to this version of deckhand", ErrCorrupt, k)
+	switch {
+	case !ok && k != "" && strings.Trim(string(k), "abcdefghijklmnopqrstuvwxyz_") == "":
+		return nil, fmt.Errorf("%w: it has an event of the unknown kind %q", ErrNewer, k)
+	case !ok:
+		return nil, fmt.Errorf("%w: %q is not a kind of event", ErrCorrupt, k)
 	}
 	v := reflect.New(t)
 	if err := json.Unmarshal(b, v.Interface()); err != nil {

@@ -12,6 +12,7 @@ var (
 	ErrNotFound = errors.New("conversation not found")
 	ErrConflict = errors.New("the session was changed at the same time")
 	ErrCorrupt  = errors.New("the session's log is damaged")
+	ErrNewer    = errors.New("the session was written by a newer version of deckhand") // and is not damaged
 	ErrNotOwner = errors.New("the session is held by another loop")
 	ErrRefused  = errors.New("not possible in this state")
 	ErrDeleted  = errors.New("the conversation was deleted")
@@ -28,13 +29,11 @@ type Batch struct {
 	After int64
 	// Events are numbered After+1, After+2, …
 	Events []Event
-	// Row is the session's row in lists after the events. It travels with them so that a store keeps log and index in
-	// one transaction without folding anything itself.
+	// Row is the session's row in lists after the events. It travels with them so that a store changes all in one transaction and folds nothing.
 	Row Row
 	// Charge is what the events do to the ledger of Row.Owner. It travels with them for the same reason.
 	Charge Charge
-	// News is what webhooks may be told of. It travels with the events so that a store can queue
-	// it in the same transaction; a store without webhooks ignores it.
+	// News is what webhooks may be told of. It travels with the events for the same reason; a store without webhooks ignores it.
 	News []News
 }
 
@@ -44,8 +43,8 @@ type Log interface {
 	// last number is not b.After, nothing is stored and the error is ErrConflict; if b.Charge is over its limit, nothing is stored and it is a
 	// *BudgetError. After a Deleted event the store may drop all events before it. When ctx ends first, the batch may or may not have been stored.
 	Append(ctx context.Context, b Batch) error
-	// Read yields the stored events with numbers above after, in order, until the end of the log as it was at some
-	// moment after the call. A session that does not exist yields nothing.
+	// Read yields the stored events with numbers above after, in order, until the end of the log as it was at some moment after the call. A session
+	// that does not exist yields nothing.
 	Read(ctx context.Context, id ID, after int64) iter.Seq2[Event, error]
 }
 

@@ -85,6 +85,9 @@ func Of(err error) *rest.Fault {
 	case errors.Is(err, session.ErrCorrupt):
 		return rest.Fail(http.StatusInternalServerError, api.CodeInternal,
 			"The conversation's log is damaged. The operator can check and repair it with deckhand doctor CONVERSATION_ID. You can also delete the conversation.")
+	case errors.Is(err, session.ErrNewer):
+		return rest.Fail(http.StatusInternalServerError, api.CodeInternal,
+			"A newer version of Deckhand has written to this conversation, and this server cannot read it. The operator must upgrade this server.")
 	case errors.Is(err, settings.ErrNotFound):
 		f := OfRefusal(usecase.NoSettings())
 		f.Status = http.StatusNotFound // they are what was asked for; a use case that only needs them refuses with Unmet
