@@ -38,6 +38,10 @@ func openData(ctx context.Context, c config.DataFlags, o access.Options) (*data,
 // openExisting is openData for commands that need the data of a server. They create neither the
 // data directory nor the database: a misspelled --data-dir must not look like an empty server.
 func openExisting(ctx context.Context, c config.DataFlags, o access.Options) (*data, error) {
+	return openExistingWith(ctx, c, o, store.Options{})
+}
+
+func openExistingWith(ctx context.Context, c config.DataFlags, o access.Options, s store.Options) (*data, error) {
 	where, err := c.Database()
 	if err != nil {
 		return nil, err
@@ -50,15 +54,17 @@ func openExisting(ctx context.Context, c config.DataFlags, o access.Options) (*d
 	if where.Missing() {
 		return nil, fmt.Errorf("no database at %s: %s%s", where, advice, hint)
 	}
-	return openData(ctx, c, o)
+	return openDataWith(ctx, c, o, s)
 }
 
 // reserveSize is the space that a server keeps for when the disk is full.
 const reserveSize = 8 << 20
 
 func openDataWith(ctx context.Context, c config.DataFlags, o access.Options, s store.Options) (*data, error) {
-	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot create the data directory: %w", err)
+	if !s.Existing {
+		if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+			return nil, fmt.Errorf("cannot create the data directory: %w", err)
+		}
 	}
 	where, err := c.Database()
 	if err != nil {
@@ -99,24 +105,31 @@ var importTo = &importer.Opener{Open: func(ctx context.Context, c config.DataFla
 // copies opens databases for backups, and examined for the doctor.
 var (
 	copies   = &backups.Deps{Version: version, Database: func(d config.Database) backup.Database { return open.Copied{Database: d} }, Verify: examined.VerifyAll}
-	examined = &doctor.Opener{Open: everything(openData), Existing: everything(openExisting), Ping: open.Ping}
+	examined = &doctor.Opener{
+		Open: func(ctx context.Context, c config.DataFlags, o checks.Opening) (checks.Everything, error) {
+			return everything(openDataWith(ctx, c, access.Options{}, store.Options{Existing: o.Existing, Alone: o.Alone}))
+		},
+		Existing: func(ctx context.Context, c config.DataFlags, alone bool) (checks.Everything, error) {
+			return everything(openExistingWith(ctx, c, access.Options{}, store.Options{Alone: alone}))
+		},
+	}
 )
 
-func everything(open func(context.Context, config.DataFlags, access.Options) (*data, error)) func(context.Context, config.DataFlags) (checks.Everything, error) {
-	return func(ctx context.Context, c config.DataFlags) (checks.Everything, error) {
-		d, err := open(ctx, c, access.Options{})
-		if err != nil {
-			return nil, err
-		}
-		return withOwners{d.db}, nil
+func everything(d *data, err error) (checks.Everything, error) {
+	if err != nil {
+		return nil, err
 	}
+	return audited{d.db, open.Audit(d.db)}, nil
 }
 
-// withOwners is a database with the names of its users.
-type withOwners struct{ store.Backend }
+// audited is a database with what the doctor needs besides.
+type audited struct {
+	store.Backend
+	store.Audit
+}
 
 // Owners implements checks.Everything.
-func (o withOwners) Owners(ctx context.Context) (names []string, err error) {
+func (o audited) Owners(ctx context.Context) (names []string, err error) {
 	users, err := o.Users(ctx)
 	for _, u := range users {
 		names = append(names, u.Name)

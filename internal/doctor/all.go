@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
+	"deckhand/internal/store"
 )
 
 // Everything is the part of a database that the checks of stored data use.
@@ -24,7 +26,8 @@ type Everything interface {
 	Store
 	settings.Store
 	datadir.ChainStore
-	Rows(ctx context.Context, q session.Query) ([]session.Row, error)
+	session.Ledger
+	store.Audit
 	// Owners returns the names of all users.
 	Owners(ctx context.Context) ([]string, error)
 }
@@ -44,6 +47,9 @@ type stored struct {
 	// known are the names of workspaces that conversations have, or may have.
 	known                            map[string]bool
 	conversations, events, bad, lost int
+	// machine is the name of this machine among servers that share the database, and first that of workspaces without one.
+	machine, first string
+	money          money
 }
 
 // Everything verifies the secrets of all users, all conversations and the workspaces. With repair, it repairs what it can.
@@ -58,12 +64,17 @@ func (r *Report) Everything(ctx context.Context, db Everything, dataDir string, 
 	r.Conversations(ctx, db, dataDir, repair)
 }
 
-// Conversations verifies all conversations and workspaces, and the hash chains if the database has their key.
+// Conversations verifies all conversations, the ledger and workspaces, and the hash chains if the database has their key.
 func (r *Report) Conversations(ctx context.Context, db Everything, dataDir string, repair bool) {
 	s := &stored{Report: r, db: db, dir: dataDir, repair: repair, known: map[string]bool{}}
-	users, err := db.Owners(ctx)
-	for i := 0; i < len(users) && err == nil; i++ {
-		err = s.user(ctx, users[i])
+	err := s.machines(ctx)
+	for row, e := range db.Sessions(ctx) {
+		if err = cmp.Or(err, e, ctx.Err()); err != nil {
+			break
+		}
+		if !row.Deleted {
+			s.one(ctx, row.ID)
+		}
 	}
 	if err != nil {
 		r.Check("conversations", "", fixed(err, "check the database"))
@@ -74,7 +85,50 @@ func (r *Report) Conversations(ctx context.Context, db Everything, dataDir strin
 	} else if s.bad > shown {
 		r.Check("conversations", "", fixed(fmt.Errorf("%d of %d are damaged", s.bad, s.conversations), "stop the server and run: deckhand doctor --repair --data-dir %s", dataDir))
 	}
+	s.orphans(ctx)
+	s.ledger(ctx)
 	s.workspaces()
+}
+
+// machines reads on which machine this data directory is.
+func (s *stored) machines(ctx context.Context) error {
+	name, err := os.ReadFile(filepath.Join(s.dir, "server.name"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	first, err := s.db.Meta(ctx, "first_machine")
+	s.machine, s.first = string(name), string(first)
+	return err
+}
+
+// orphans finds logs whose conversation is missing in the table of conversations. Nothing can be continued from them: the ID is
+// in that table.
+func (s *stored) orphans(ctx context.Context) {
+	numbers, err := s.db.Orphans(ctx)
+	if err != nil {
+		s.Check("events", "", fixed(err, "check the database"))
+		return
+	}
+	for i, n := range numbers {
+		v := Verification{ID: session.ID(fmt.Sprintf("number-%d", n)), DataDir: s.dir}
+		switch {
+		case i == shown:
+			s.Check("events", "", fixed(fmt.Errorf("%d conversations are missing, and their events are not", len(numbers)), "restore a backup"))
+			return
+		case !s.repair:
+			s.Check("events", "", fixed(fmt.Errorf("conversation number %d is missing, and its events are not", n), "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s", s.dir))
+			continue
+		}
+		path := ""
+		err := v.locked(func() error {
+			return s.db.RemoveOrphan(ctx, n, func(events []byte) (err error) { path, err = v.save(events); return err })
+		})
+		if err != nil {
+			s.Check("events", "", fixed(err, "stop the server, and run the command again"))
+			return
+		}
+		s.Warn("events", fmt.Sprintf("conversation number %d is missing; its events were moved to %s", n, path), "")
+	}
 }
 
 // secrets checks that the settings of all users can be decrypted.
@@ -94,28 +148,11 @@ func (r *Report) secrets(ctx context.Context, db Everything, keyring *secret.Key
 	r.Check("secrets", fmt.Sprintf("of %d users can be decrypted", len(users)), nil)
 }
 
-// user verifies the conversations of a user.
-func (s *stored) user(ctx context.Context, user string) error {
-	for q := (session.Query{Owner: user, Limit: 500}); ; {
-		rows, err := s.db.Rows(ctx, q)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			s.one(ctx, row.ID)
-			q.Before = &session.Cursor{CreatedAt: row.CreatedAt, ID: row.ID}
-		}
-		if len(rows) < q.Limit {
-			return ctx.Err()
-		}
-	}
-}
-
 // one verifies a conversation, and repairs it if asked to.
 func (s *stored) one(ctx context.Context, id session.ID) {
 	s.conversations++
 	s.known[string(id)] = true
-	v := Verification{Store: s.db, ID: id, DataDir: s.dir, Repair: s.repair, Out: s.Out}
+	v := Verification{Store: s.money.watch(s.db), ID: id, DataDir: s.dir, Repair: s.repair, Out: s.Out}
 	st, damage, err := v.fold(ctx)
 	if err == nil && damage != nil && s.repair {
 		if err = v.Run(ctx); err == nil {
@@ -128,17 +165,34 @@ func (s *stored) one(ctx context.Context, id session.ID) {
 		err = damage
 	}
 	if err != nil && ctx.Err() == nil {
+		if now, e := s.db.Row(ctx, id); e == nil && now.Deleted { // meanwhile
+			return
+		}
+		s.money.unknown = true
 		if s.bad++; s.bad <= shown {
-			s.Check("conversation", "", fixed(fmt.Errorf("%s is valid up to event %d: %w", id, st.Last, err), "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s %s", s.dir, id))
+			if p := (*Problem)(nil); !errors.As(err, &p) {
+				err = fixed(err, "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s %s", s.dir, id)
+			}
+			s.Check("conversation", "", said(err, fmt.Sprintf("%s is valid up to event %d", id, st.Last)))
 		}
 		return
 	}
+	s.money.found(st)
 	s.workspace(st)
 }
 
-// workspace checks that the local workspace of a conversation exists.
+// said puts a text before a problem.
+func said(err error, text string) error {
+	p := (*Problem)(nil)
+	if !errors.As(err, &p) {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	return &Problem{fmt.Errorf("%s: %w", text, p.Err), p.Fix}
+}
+
+// workspace checks that the local workspace of a conversation exists, unless it is on another machine.
 func (s *stored) workspace(st session.State) {
-	var h struct{ Driver, ID string }
+	var h struct{ Driver, ID, Machine string }
 	if json.Unmarshal(st.Handle, &h) != nil || h.ID == "" || !filepath.IsLocal(h.ID) {
 		return
 	}
@@ -146,6 +200,9 @@ func (s *stored) workspace(st session.State) {
 		return
 	}
 	s.known[h.ID] = true
+	if at := cmp.Or(h.Machine, s.first); at != "" && at != s.machine {
+		return
+	}
 	if _, err := os.Lstat(filepath.Join(s.dir, boxes, h.ID)); errors.Is(err, fs.ErrNotExist) {
 		if s.lost++; s.lost <= shown {
 			s.Warn("workspace", fmt.Sprintf("the workspace of conversation %s is missing; the conversation continues with an empty one", st.ID), "restore it from a backup: deckhand restore")

@@ -17,6 +17,7 @@ import (
 	"deckhand/internal/datadir"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/secret"
+	"deckhand/internal/store"
 )
 
 // Space that a data directory needs.
@@ -161,32 +162,58 @@ type Database interface {
 	Close() error
 }
 
+// Opening says how the database is opened: without creating one if Existing is set, and alone for repairs.
+type Opening struct{ Existing, Alone bool }
+
 // Stored checks the database and the master key, if there is a database. It creates nothing. The path is empty if the
-// database is not a file; ping then connects to its server. With repair, it repairs what it can.
-func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, ping func(ctx context.Context) error, open func(ctx context.Context) (Everything, error)) {
-	if _, err := os.Stat(dataDir); path == "" && errors.Is(err, fs.ErrNotExist) {
-		err := ping(ctx)
-		r.Check("database opens", "the database server responds", fixed(err, "%s", databaseFix(err, path)))
+// database is not a file. With repair, it repairs what it can.
+func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, open func(ctx context.Context, o Opening) (Everything, error)) {
+	_, err := os.Stat(dataDir)
+	away := errors.Is(err, fs.ErrNotExist)
+	if _, err := os.Stat(path); path != "" && (away || errors.Is(err, fs.ErrNotExist)) {
+		r.Check("database opens", "none yet: the server creates it", nil)
 		return
 	}
-	for _, needed := range []string{dataDir, path} {
-		if _, err := os.Stat(needed); needed != "" && errors.Is(err, fs.ErrNotExist) {
-			r.Check("database opens", "none yet: the server creates it", nil)
-			return
-		}
+	db, err := open(ctx, Opening{Existing: away, Alone: repair && !away})
+	if errors.Is(err, store.ErrNone) {
+		r.Check("database opens", "the database server responds; the tables are created by the server", nil)
+		return
 	}
-	db, err := open(ctx)
 	if err != nil {
 		r.Check("database opens", "", fixed(err, "%s", databaseFix(err, path)))
 		return
 	}
 	defer db.Close()
-	if err := db.Check(ctx); err != nil {
+	var one interface{ OfConversation() string }
+	if err := db.Check(ctx); err != nil && !errors.As(err, &one) {
 		r.Check("database opens", "", fixed(err, "%s", databaseFix(err, path)))
 		return
 	}
 	r.Check("database opens", "", nil)
-	r.Everything(ctx, db, dataDir, repair)
+	failed := r.failed
+	if away {
+		r.away(ctx, db, dataDir, repair)
+	} else {
+		r.Everything(ctx, db, dataDir, repair)
+	}
+	if one != nil && failed == r.failed { // the conversations say nothing of it, or were repaired
+		if err := db.Check(ctx); err != nil {
+			r.Check("database", "", fixed(err, "%s", databaseFix(err, path)))
+		}
+	}
+}
+
+// away verifies a database of servers whose data directories are elsewhere.
+func (r *Report) away(ctx context.Context, db Everything, dataDir string, repair bool) {
+	if repair {
+		r.Check("repair", "", fixed(fmt.Errorf("there is no data directory at %s, where a repair saves what it removes", dataDir), "use the --data-dir of a server"))
+	}
+	if r.MasterKey == "" {
+		r.Warn("master key", "not available: secrets and hash chains are not verified", "use the --data-dir of a server, or set DECKHAND_MASTER_KEY")
+		r.Conversations(ctx, db, dataDir, false)
+		return
+	}
+	r.Everything(ctx, db, dataDir, false)
 }
 
 // databaseFix says what to do about an error of the database.
@@ -208,6 +235,10 @@ func databaseFix(err error, path string) string {
 		return "install the newer version of deckhand again, or restore a backup from before the upgrade"
 	case errors.Is(err, syscall.ENOTDIR):
 		return "choose another --data-dir: a part of the path is not a folder"
+	case has("another server uses"):
+		return "stop all servers that use this database, and run the command again"
+	case path == "" && has("conversation"):
+		return "restore a backup"
 	case path == "":
 		return "check that PostgreSQL runs and that psql can connect with the same URL and password from this machine"
 	case has("damaged", "malformed", "not a database", "corrupt"):

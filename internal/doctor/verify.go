@@ -34,7 +34,8 @@ type Verification struct {
 	Out     io.Writer
 }
 
-// fold folds the log and compares it with the row. A server may be writing to both.
+// fold folds the log and compares it with the row. A server may be writing to both. What a newer version has written is an error
+// and no damage: nothing of it may be cut off.
 func (v Verification) fold(ctx context.Context) (st session.State, damage, err error) {
 	st = session.State{ID: v.ID}
 	for range 5 {
@@ -43,13 +44,19 @@ func (v Verification) fold(ctx context.Context) (st session.State, damage, err e
 			if errors.Is(damage, session.ErrCorrupt) {
 				return st, damage, nil
 			}
+			if errors.Is(damage, session.ErrNewer) {
+				damage = fixed(damage, "check the conversation with that version of deckhand")
+			}
 			return st, nil, damage
 		}
 		if !st.Exists() {
 			return st, nil, fmt.Errorf("there is no conversation %s", v.ID)
 		}
 		row, err := v.Store.Row(ctx, v.ID)
-		if err != nil {
+		if errors.Is(err, session.ErrCorrupt) && !st.Deleted {
+			return st, err, nil
+		}
+		if err != nil && !st.Deleted {
 			return st, nil, err
 		}
 		if row.Last == st.Last && row.Status == st.Status() && row.Wants == st.Wants() || st.Deleted {
@@ -94,14 +101,20 @@ func (v Verification) Run(ctx context.Context) error {
 	return v.repair(ctx, st)
 }
 
-// restart accepts events that do not match their hash chain, and folds the log again.
-func (v Verification) restart(ctx context.Context, damage error) (session.State, error, error) {
+// locked runs a repair while no server uses the data directory.
+func (v Verification) locked(do func() error) error {
 	unlock, err := datadir.Lock(v.DataDir)
 	if err != nil {
-		return session.State{}, nil, err
+		return err
 	}
 	defer unlock()
-	if err := v.Store.RestartChain(ctx, v.ID); err != nil && !errors.Is(err, session.ErrCorrupt) {
+	return do()
+}
+
+// restart accepts events that do not match their hash chain, and folds the log again.
+func (v Verification) restart(ctx context.Context, damage error) (session.State, error, error) {
+	err := v.locked(func() error { return v.Store.RestartChain(ctx, v.ID) })
+	if err != nil && !errors.Is(err, session.ErrCorrupt) {
 		return session.State{}, nil, err
 	}
 	fmt.Fprintf(v.Out, "conversation %s: %v; accepted the events as they are\n", v.ID, damage)
@@ -110,11 +123,10 @@ func (v Verification) restart(ctx context.Context, damage error) (session.State,
 
 // repair truncates a damaged log after the last valid event. It saves the removed events to a file first.
 func (v Verification) repair(ctx context.Context, st session.State) error {
-	unlock, err := datadir.Lock(v.DataDir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+	return v.locked(func() error { return v.cut(ctx, st) })
+}
+
+func (v Verification) cut(ctx context.Context, st session.State) error {
 	if err := st.ID.Check(); err != nil { // the database may come from a stranger
 		return err
 	}

@@ -80,6 +80,11 @@ type Options struct {
 	Reserve int64
 	// Together lets several servers use the database at the same time. A database in a file ignores it.
 	Together bool
+	// Alone is for repairs: opening fails while a server uses the database, and none can start to. For a database in a file,
+	// the lock of its data directory does that.
+	Alone bool
+	// Existing refuses a database on a server that has no data, with ErrNone, or an old schema.
+	Existing bool
 	// Temporary says that the database is removed with the process: no disk space is kept for it.
 	Temporary bool
 }

@@ -24,11 +24,10 @@ import (
 	"deckhand/internal/session"
 )
 
-// Opener opens the database of a server. Existing does not create one.
+// Opener opens the database of a server. Existing does not create one; alone is for repairs: it fails while a server uses the database.
 type Opener struct {
-	Open, Existing func(context.Context, config.DataFlags) (checks.Everything, error)
-	// Ping connects to a database server without changing anything.
-	Ping func(context.Context, config.Database) error
+	Open     func(context.Context, config.DataFlags, checks.Opening) (checks.Everything, error)
+	Existing func(ctx context.Context, c config.DataFlags, alone bool) (checks.Everything, error)
 }
 
 // Command is deckhand doctor.
@@ -39,7 +38,7 @@ type Command struct {
 	Model        bool   `name:"model" help:"Also test a user's stored model. Makes a few short model calls, which are billed."`
 	User         string `name:"user" default:"admin" placeholder:"NAME" help:"User whose model to test (default: ${default})."`
 	Backups      string `name:"backups" placeholder:"DIR" help:"Also read all backups in this folder and check their hashes."`
-	Repair       bool   `name:"repair" help:"Repair damaged conversations: truncate them after the last valid event and save the removed events to a file, or accept events that do not match their hash chain. Move workspaces without a conversation to boxes/.set-aside. Stop the server first."`
+	Repair       bool   `name:"repair" help:"Repair damaged conversations: truncate them after the last valid event and save the removed events to a file, or accept events that do not match their hash chain. Move workspaces without a conversation to boxes/.set-aside. Correct reserved money. Stop all servers that use the database first."`
 	Conversation string `arg:"" optional:"" help:"Verify the log of the conversation with this ID instead."`
 }
 
@@ -54,8 +53,9 @@ func (c *Command) Run(ctx context.Context, file *config.Resolver, o *cli.Output,
 	r.Check("database", where.String(), err)
 	r.Check("clock", time.Now().Format(time.RFC3339), checks.Clock(time.Now(), where.Path))
 	if err == nil {
-		ping := func(ctx context.Context) error { return open.Ping(ctx, where) }
-		r.Stored(ctx, c.DataDir, where.Path, c.Repair, ping, func(ctx context.Context) (checks.Everything, error) { return open.Open(ctx, c.DataFlags) })
+		r.Stored(ctx, c.DataDir, where.Path, c.Repair, func(ctx context.Context, o checks.Opening) (checks.Everything, error) {
+			return open.Open(ctx, c.DataFlags, o)
+		})
 	}
 	if c.Backups != "" {
 		n, err := backups.All(ctx, c.Backups, o.Stderr)
@@ -77,7 +77,7 @@ func (c *Command) Run(ctx context.Context, file *config.Resolver, o *cli.Output,
 
 // verify verifies one conversation.
 func (c *Command) verify(ctx context.Context, out io.Writer, open *Opener) error {
-	db, err := open.Existing(ctx, c.DataFlags)
+	db, err := open.Existing(ctx, c.DataFlags, c.Repair)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func chained(ctx context.Context, db checks.Everything, dataDir string) error {
 
 // VerifyAll verifies all conversations of a data directory.
 func (o *Opener) VerifyAll(ctx context.Context, c config.DataFlags, out io.Writer) error {
-	db, err := o.Existing(ctx, c)
+	db, err := o.Existing(ctx, c, false)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (c *Command) model(ctx context.Context, file *config.Resolver, r *checks.Re
 	if err != nil {
 		return err
 	}
-	db, err := open.Existing(ctx, c.DataFlags)
+	db, err := open.Existing(ctx, c.DataFlags, false)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package open
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -17,8 +18,10 @@ import (
 	"deckhand/internal/move"
 	"deckhand/internal/store"
 	"deckhand/internal/store/postgres"
+	postgresaudit "deckhand/internal/store/postgres/audit"
 	postgrestransfer "deckhand/internal/store/postgres/transfer"
 	"deckhand/internal/store/sqlite"
+	sqliteaudit "deckhand/internal/store/sqlite/audit"
 	"deckhand/internal/store/sqlite/pages"
 	sqlitetransfer "deckhand/internal/store/sqlite/transfer"
 )
@@ -27,7 +30,10 @@ import (
 func Database(ctx context.Context, d config.Database, o store.Options) (store.Backend, error) {
 	server := o.Reserve > 0
 	if d.Address != "" {
-		p := postgres.Options{Upkeep: server, Together: server && o.Together}
+		p := postgres.Options{Upkeep: server, Together: server && o.Together, Existing: o.Existing, Patient: o.Alone}
+		if o.Alone {
+			p.Server = "doctor " + rand.Text()
+		}
 		if server && !o.Together { // the caller has locked the data directory
 			var err error
 			if p.Server, err = datadir.Name(d.Dir); err != nil {
@@ -49,6 +55,14 @@ func Database(ctx context.Context, d config.Database, o store.Options) (store.Ba
 		return nil, err
 	}
 	return usable(ctx, d, db)
+}
+
+// Audit is the audit of a database that Database has opened.
+func Audit(db store.Backend) store.Audit {
+	if p, ok := db.(*postgres.DB); ok {
+		return postgresaudit.Audit{DB: p}
+	}
+	return sqliteaudit.Audit{DB: db.(*sqlite.DB)}
 }
 
 // usable closes a database into which an installation is still being moved.
@@ -169,12 +183,4 @@ func (d Copied) Load(ctx context.Context, schema int64, r io.Reader) error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// Ping connects to a database server and changes nothing there.
-func Ping(ctx context.Context, d config.Database) error {
-	if d.Address == "" {
-		return nil
-	}
-	return postgres.Ping(ctx, d.Address)
 }

@@ -116,20 +116,6 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// Ping connects to a database. It creates and changes nothing.
-func Ping(ctx context.Context, address string) error {
-	config, _, err := parse(address)
-	if err != nil {
-		return err
-	}
-	base := pg.New(config, 1)
-	defer base.Close()
-	if err := base.View(ctx, func(c *pg.Conn) error { _, err := c.One("SELECT 1", func([]any) {}); return err }); err != nil {
-		return fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, err)
-	}
-	return nil
-}
-
 // prepare migrates the database and reads what is needed from the start.
 func (db *DB) prepare(c *pg.Conn, existing bool) error {
 	_, err := c.One("SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean", func(v []any) { db.base.ReadOnly = pg.Truth(v[0]) })
@@ -185,6 +171,16 @@ func (db *DB) Version(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
+// missingEvent is the ID of a session whose last event is missing.
+type missingEvent string
+
+func (m missingEvent) Error() string {
+	return fmt.Sprintf("the database is damaged: the last event of conversation %s is missing; run deckhand doctor %s, or restore a backup", string(m), string(m))
+}
+
+// OfConversation is the method by which the doctor recognises that the rest of the database can be read.
+func (m missingEvent) OfConversation() string { return string(m) }
+
 // Check looks for sessions whose log does not end with the event that their row names.
 func (db *DB) Check(ctx context.Context) error {
 	const piece = 10_000
@@ -204,7 +200,7 @@ func (db *DB) Check(ctx context.Context) error {
 		case err != nil:
 			return err
 		case broken != "":
-			return fmt.Errorf("the database is damaged: the last event of conversation %s is missing; run deckhand doctor %s, or restore a backup", broken, broken)
+			return missingEvent(broken)
 		case seen < piece:
 			return nil
 		}

@@ -139,3 +139,25 @@ func (l *serverLease) release() {
 		return err
 	})
 }
+
+// Alone runs a transaction in which no server uses the database: none has a lease, and none gets one until it ends.
+func (db *DB) Alone(ctx context.Context, do func(*pg.Conn) error) error {
+	own := ""
+	if db.lease != nil {
+		own = db.lease.server
+	}
+	return db.base.Update(ctx, func(c *pg.Conn) error {
+		if err := c.Script("LOCK TABLE deckhand.server_lease, deckhand.members IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+		used, err := c.One(`SELECT true FROM deckhand.server_lease WHERE server <> $1 AND expires > clock_timestamp()
+			UNION ALL SELECT true FROM deckhand.members WHERE expires > clock_timestamp()`, func([]any) {}, own)
+		switch {
+		case err != nil:
+			return err
+		case used:
+			return ErrInUse
+		}
+		return do(c)
+	})
+}

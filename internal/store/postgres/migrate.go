@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"deckhand/internal/store"
 	"deckhand/internal/store/postgres/pg"
 )
 
@@ -44,7 +45,7 @@ func migrate(c *pg.Conn, readonly, existing bool) error {
 	case v >= schema:
 		return nil
 	case existing && v == 0:
-		return errors.New("it contains no Deckhand data; check the name of the database")
+		return store.ErrNone
 	case existing:
 		return errors.New("its schema is out of date: start this version of deckhand on it once, stop it, and try again")
 	case readonly:

@@ -59,13 +59,13 @@ func (db *DB) next(c *pg.Conn, r *packed.Reading) error {
 }
 
 // Repair makes a session end after an event and gives it the row that belongs
-// there. It is for the doctor, while no server runs: nothing else may shorten a log.
+// there. It is for the doctor, and refuses while a server runs: nothing else may shorten a log.
 // The ledger is left as it is: money was spent whether a log says so or not, and
 // what a lost call has reserved ends with the session's next call, or with it.
 func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row session.Row) error {
 	defer db.recent.Forget(id)
 	defer db.known.forget(id)
-	return db.base.Update(ctx, func(c *pg.Conn) error {
+	return db.Alone(ctx, func(c *pg.Conn) error {
 		n, _, found, err := db.findSession(c, id)
 		if err != nil || !found {
 			return err

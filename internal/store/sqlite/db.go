@@ -340,6 +340,15 @@ func (db *DB) write(ctx context.Context, size int, do func(*conn) error) error {
 	return db.writer.write(ctx, size, do)
 }
 
+// Select runs a query, and Execute a statement, for package audit.
+func (db *DB) Select(ctx context.Context, sql string, each func(row []driver.Value) error, args ...driver.Value) error {
+	return db.readers.read(ctx, func(c *conn) error { return c.query(sql, each, args...) })
+}
+
+func (db *DB) Execute(ctx context.Context, sql string, args ...driver.Value) error {
+	return db.write(ctx, 0, func(c *conn) error { _, err := c.exec(sql, args...); return err })
+}
+
 // writeAtLast is write for what must be stored also when the disk is full: it uses the
 // reserve, and the last part of it if final.
 func (db *DB) writeAtLast(ctx context.Context, size int, final bool, do func(*conn) error) error {
