@@ -102,7 +102,7 @@ func (r *run) lane(ctx context.Context, from []fault.Fault, scene *fault.Scene, 
 // record adds a fault to the history, with the time until writes are accepted again.
 func (r *run) record(f fault.Fault, what string, begin time.Time) {
 	entry := report.Entry{At: begin.Sub(r.begin), Name: f.Name, What: what, Kill: f.Kills, Lasted: time.Since(begin)}
-	if f.Kills || f.Name == "stop-server" || f.Name == "full-disk" {
+	if f.Kills || f.Name == "stop-server" || f.Name == "full-disk" || f.Name == "silent-database" {
 		waiting, stop := context.WithTimeout(r.root, 3*time.Minute)
 		took, ok := r.prober.Recovered(waiting, time.Now())
 		stop()

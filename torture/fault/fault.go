@@ -53,7 +53,7 @@ var Processes = []Fault{killServer, stopServer, killRunner, stopRunner, killData
 
 // Surroundings are the faults of everything around the servers. They happen one after the
 // other, at the same time as those of processes.
-var Surroundings = []Fault{cutDatabase, cutModel, cutNATS, cutServers, cutEverything, slowModel, brokenModel, overloadedModel, dropClients, jumpClock}
+var Surroundings = []Fault{cutDatabase, silentDatabase, cutModel, cutNATS, cutServers, cutEverything, slowModel, brokenModel, overloadedModel, dropClients, jumpClock}
 
 // between returns a random duration.
 func (s *Scene) between(least, most time.Duration) time.Duration {
