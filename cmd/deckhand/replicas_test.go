@@ -32,6 +32,8 @@ type fleet struct {
 	master   string
 	boxes    []*box
 	commands []*exec.Cmd
+	// program starts the next servers; "" is the program under test.
+	program string
 }
 
 // newFleet starts a database, a NATS server and n servers.
@@ -65,6 +67,9 @@ func (f *fleet) add(dir string, args ...string) *box {
 	f.t.Helper()
 	b := &box{t: f.t, dir: dir, logs: &syncBuffer{}}
 	cmd := process(append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--rate-limit", "0", "--database-url", f.database, "--nats-url", f.nats.URL}, plainSandbox(f.t, args)...)...)
+	if f.program != "" {
+		cmd.Path = f.program
+	}
 	cmd.Env = append(cmd.Env, "DECKHAND_MASTER_KEY="+f.master)
 	cmd.Stderr = b.logs
 	out, err := cmd.StdoutPipe()
@@ -110,6 +115,12 @@ func (f *fleet) add(dir string, args ...string) *box {
 	b.client = client.New(b.base, b.key)
 	f.boxes, f.commands = append(f.boxes, b), append(f.commands, cmd)
 	return b
+}
+
+// end stops a server properly.
+func (f *fleet) end(i int) {
+	_ = f.commands[i].Process.Signal(syscall.SIGTERM)
+	_ = f.commands[i].Wait()
 }
 
 func clipTail(s string, n int) string { return s[max(0, len(s)-n):] }

@@ -11,6 +11,7 @@ import (
 	usecase "deckhand/internal/conversation"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/httpapi/status"
+	"deckhand/internal/store/postgres/pg"
 	"deckhand/internal/workspace"
 )
 
@@ -38,5 +39,18 @@ func TestCancelledWork(t *testing.T) {
 	leave()
 	if f := status.For(waiting, err); f.Status != 499 {
 		t.Errorf("a client that has left: %d %s", f.Status, f.Msg)
+	}
+}
+
+// While the database does not answer, clients are told when to try again.
+func TestDatabaseThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{pg.ErrDown, pg.ErrCrowded, fmt.Errorf("%w (%w)", pg.ErrSilent, context.DeadlineExceeded), context.DeadlineExceeded} {
+		f := status.Of(fmt.Errorf("append: %w", err))
+		w := httptest.NewRecorder()
+		f.Write(w, rest.Plain)
+		if w.Code != 503 || w.Header().Get("Retry-After") != "5" {
+			t.Errorf("%v: %d %v %s", err, w.Code, w.Header(), w.Body)
+		}
 	}
 }
