@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short test-changed mutants attack torture suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup dist dist-test package-test image-test engine-test flags
+.PHONY: upgrade-test help build runner web run test test-short test-changed mutants attack torture suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup dist dist-test package-test image-test engine-test flags
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -174,6 +174,12 @@ bench-compare: build ## compare with BASE=commit (main), in turns; fails on a re
 	$(call say,bench: against $(or $(BASE),main))
 	@scripts/bench-base $(or $(BASE),main) bin/base
 	@go run ./bench -base bin/base/deckhand $(ARGS)
+
+# The default is the last version with another schema: the commit before the last migration.
+upgrade-test: build ## run servers of BASE=commit (default: before the last migration) and of this version side by side on one PostgreSQL database
+	$(call say,test: an older version beside this one)
+	@scripts/bench-base $(or $(BASE),$(shell git log -1 --format=%H -- internal/store/postgres/migrations)^) bin/older
+	@DECKHAND_OLDER_PROGRAM=$(CURDIR)/bin/older/deckhand DECKHAND_TEST_PROGRAM=$(CURDIR)/bin/deckhand CI=true go test -count=1 -v -run TestUpgradeSideBySide ./cmd/deckhand
 
 # A target that the benchmark misses is no reason not to draw where the time went.
 flame: build ## docs/pictures/flame.svg, where the processor time of warm turns goes

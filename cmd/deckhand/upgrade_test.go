@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"deckhand/client"
+)
+
+// During a rolling restart, servers of an older version and of this one work side by side on one database: each continues what the
+// other began, and both show the same. A server of the older version can come back. make upgrade-test builds the older program.
+func TestUpgradeSideBySide(t *testing.T) {
+	t.Parallel()
+	older := os.Getenv("DECKHAND_OLDER_PROGRAM")
+	if older == "" {
+		t.Skip("SKIPPED: run make upgrade-test")
+	}
+	f := newFleet(t, 0)
+	f.program = older
+	first, second := f.add(readable(t)), f.add(readable(t))
+	first.demo("scripted/demo")
+	var ids []string
+	last := map[string]int64{}
+	// each has every conversation answer once more, asked through one server and followed on another.
+	each := func(asked, followed *box, text string) {
+		t.Helper()
+		for _, id := range ids {
+			if err := asked.client.Say(t.Context(), id, text, text); err != nil {
+				t.Fatal(err)
+			}
+			seen := followed.follow(id, last[id], agentIs("awaiting_user_input"))
+			last[id] = seen[len(seen)-1].ID
+			if shown := describe(seen); strings.Count(shown, `You said: \"`+text+`\"`) != 1 {
+				t.Errorf("%s was not answered once:\n%s", text, shown)
+			}
+		}
+	}
+	begin := func(on *box, text string) {
+		t.Helper()
+		id := on.create(text)
+		seen := on.follow(id, 0, agentIs("awaiting_user_input"))
+		ids, last[id] = append(ids, id), seen[len(seen)-1].ID
+	}
+	begin(first, "Begun by the older version")
+	begin(second, "Begun by the older version, too")
+
+	f.end(0)
+	f.program = ""
+	upgraded := f.add(first.dir)
+	begin(upgraded, "Begun by the newer version")
+	each(second, upgraded, "To the older")
+	each(upgraded, second, "To the newer")
+
+	f.end(1)
+	f.program = older
+	back := f.add(second.dir)
+	each(back, upgraded, "To the older again")
+	each(upgraded, back, "To the newer again")
+
+	f.end(3)
+	f.program = ""
+	last2 := f.add(second.dir)
+	each(last2, upgraded, "To the newer alone")
+	for _, id := range ids {
+		a, b := upgraded.follow(id, 0, at(last[id])), last2.follow(id, 0, at(last[id]))
+		if describe(a) != describe(b) || !inOrder(a) {
+			t.Errorf("%s: one server shows\n%s\nthe other\n%s", id, describe(a), describe(b))
+		}
+	}
+}
+
+// at is true for the event with this ID.
+func at(id int64) func(client.LegacyItem) bool {
+	return func(it client.LegacyItem) bool { return it.ID == id }
+}
