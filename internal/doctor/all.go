@@ -165,7 +165,7 @@ func (s *stored) one(ctx context.Context, id session.ID) {
 		err = damage
 	}
 	if err != nil && ctx.Err() == nil {
-		if now, e := s.db.Row(ctx, id); e == nil && now.Deleted { // meanwhile
+		if now, e := s.db.Row(ctx, id); e == nil && now.Deleted { // while it was read
 			return
 		}
 		s.money.unknown = true

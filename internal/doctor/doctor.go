@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"deckhand/api"
-	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/drivers"
 )
 
@@ -122,7 +120,11 @@ func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Co
 	}
 	defer d.Close()
 	findings := drivers.Findings(ctx, d.Driver)
-	if slices.ContainsFunc(findings, func(f sandbox.Finding) bool { return f.Fatal }) {
+	fatal := false
+	for _, f := range findings {
+		fatal = fatal || f.Fatal
+	}
+	if fatal {
 		r.Warn("sandbox", d.Name+" does not work, see below", "")
 	} else {
 		r.Check("sandbox", d.Name, nil)

@@ -50,7 +50,7 @@ func (r *Relay) Address(address string) string {
 // Silence keeps all connections open and accepts new ones, but forwards nothing until Forward is called. Neither side is told.
 func (r *Relay) Silence() { r.set(true) }
 
-// Forward ends a silence. What was sent meanwhile arrives.
+// Forward ends a silence. What was sent during it arrives.
 func (r *Relay) Forward() { r.set(false) }
 
 func (r *Relay) set(silent bool) {
