@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"deckhand/client"
@@ -22,19 +23,30 @@ func TestUpgradeSideBySide(t *testing.T) {
 	first.demo("scripted/demo")
 	var ids []string
 	last := map[string]int64{}
-	// each has every conversation answer once more, asked through one server and followed on another.
+	// each has every conversation answer once more, asked through one server and followed on another. It asks all of them at once:
+	// versions that do not understand each other's messages notice changes only after a while.
 	each := func(asked, followed *box, text string) {
 		t.Helper()
+		var all sync.WaitGroup
+		var mu sync.Mutex
 		for _, id := range ids {
-			if err := asked.client.Say(t.Context(), id, text, text); err != nil {
+			mu.Lock()
+			from := last[id]
+			mu.Unlock()
+			if err := asked.client.Say(t.Context(), id, text, id+strings.ReplaceAll(text, " ", "-")); err != nil {
 				t.Fatal(err)
 			}
-			seen := followed.follow(id, last[id], agentIs("awaiting_user_input"))
-			last[id] = seen[len(seen)-1].ID
-			if shown := describe(seen); strings.Count(shown, `You said: \"`+text+`\"`) != 1 {
-				t.Errorf("%s was not answered once:\n%s", text, shown)
-			}
+			all.Go(func() {
+				seen := followed.follow(id, from, agentIs("awaiting_user_input"))
+				mu.Lock()
+				defer mu.Unlock()
+				last[id] = seen[len(seen)-1].ID
+				if shown := describe(seen); strings.Count(shown, `"source":"agent","message":"[scripted demo model] You said: \"`+text+`\"`) != 1 {
+					t.Errorf("%s was not answered once:\n%s", text, shown)
+				}
+			})
 		}
+		all.Wait()
 	}
 	begin := func(on *box, text string) {
 		t.Helper()
