@@ -40,15 +40,22 @@ type Reloader struct {
 
 	Certificate config.Certificate
 
+	hangUp chan os.Signal
+	// closes is true if SIGHUP can mean that the terminal was closed.
+	closes bool
+
 	mu      sync.Mutex
 	current Values
 }
 
-// Begin records the current values and loads the certificate.
+// Begin records the current values and loads the certificate. From now on, SIGHUP does not end the process.
 func (r *Reloader) Begin() (err error) {
 	if r.current, err = r.Read(); err != nil {
 		return err
 	}
+	r.closes = terminal() && !signal.Ignored(syscall.SIGHUP)
+	r.hangUp = make(chan os.Signal, 1)
+	signal.Notify(r.hangUp, syscall.SIGHUP) // until the process ends: a second signal must not interrupt the shutdown
 	return r.Certificate.Load(r.current.TLS)
 }
 
@@ -129,19 +136,16 @@ func (r *Reloader) Run(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
-	closes := terminal() && !signal.Ignored(syscall.SIGHUP)
-	hangUp := make(chan os.Signal, 1)
-	signal.Notify(hangUp, syscall.SIGHUP) // until the process ends: a second signal must not interrupt the shutdown
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-hangUp:
-			if !closes || terminal() {
+		case <-r.hangUp:
+			if !r.closes || terminal() {
 				_, _ = r.Reload() // logged
 			}
 			// The signal may precede the loss of the terminal, when the shell has ended.
-			if closes && !terminal() {
+			if r.closes && !terminal() {
 				return errClosed
 			}
 		}

@@ -208,9 +208,9 @@ func mayTrace(text string) bool {
 // noteTrace remembers whether the shell may show what it does, and so our lines.
 func (sh *shell) noteTrace(p *process, m marks.Mark) {
 	switch {
-	case m.Kind == marks.Ended:
+	case m.Kind == marks.Ended, m.Kind == marks.Prompted && p.dialect == &bash:
 		p.traced = m.Traced
-	case m.Kind == marks.Prompted && p.dialect == &plain && sh.job != nil && sh.job.number == m.Number:
+	case m.Kind == marks.Prompted && sh.job != nil && sh.job.number == m.Number:
 		// A command that was broken off has not told; its shell may show the next line.
 		p.traced, p.scanner.Hides = p.traced || mayTrace(sh.job.text), true
 	}
