@@ -84,7 +84,7 @@ setup:
 	@scripts/need sqlite3 sqlite3 || test "$${CI:-}" != true
 	@scripts/need jq jq || test "$${CI:-}" != true
 	@scripts/need openssl openssl || test "$${CI:-}" != true
-	@# The package starts an SSH server, so it is not installed on the machine of a person.
+	@# The package starts an SSH server, so it is only installed in CI.
 	@test "$${CI:-}" != true || scripts/need sshd openssh-server
 	@scripts/need docker-registry docker-registry || test "$${CI:-}" != true
 	@scripts/need pg_ctlcluster postgresql || test "$${CI:-}" != true
