@@ -14,7 +14,7 @@ chmod 0640 "$config"
 # A server that cannot start, for example because its port is in use, must not fail the installation: the package would stay half configured.
 start() {
 	if systemctl "$@" deckhand.service; then return; fi
-	echo "Deckhand did not start. To show why, run: journalctl -u deckhand. After correcting it, run: systemctl restart deckhand" >&2
+	echo "Deckhand did not start. To show why, run: journalctl -u deckhand. After fixing the cause, run: systemctl restart deckhand" >&2
 	return 1
 }
 new=

@@ -73,7 +73,7 @@ func (r *Replica) Collectors() []prometheus.Collector {
 			}
 			return 0
 		}),
-		counter("deckhand_nats_lost_total", "Messages to other servers that were not sent: no connection, too many, or too large for the NATS server.", func() float64 { return float64(r.conn.Lost()) }),
+		counter("deckhand_nats_lost_total", "Messages to other servers that were not sent, because there was no connection, too many were pending, or they were too large for the NATS server.", func() float64 { return float64(r.conn.Lost()) }),
 		gauge("deckhand_lease_remaining_seconds", "Time until other servers may take over the conversations of this one, unless it renews its lease; 0 if its lease has ended.", func() float64 { return held.remaining().Seconds() }),
 		counter("deckhand_lease_expired_total", "How often the lease of this server ended before it was renewed.", func() float64 { return float64(held.expired.Load()) }),
 	}

@@ -12,7 +12,7 @@ import (
 
 // silentDatabase lasts longer than all time limits of statements and connections.
 var silentDatabase = Fault{
-	Name: "silent-database", What: "no packets between a server and the database for a minute, and neither is told", Weight: 1,
+	Name: "silent-database", What: "no packets between a server and the database for a minute, without an error on either side", Weight: 1,
 	Possible: onPostgres,
 	Inject: func(ctx context.Context, s *Scene) (string, error) {
 		server, d := s.server(), s.between(55*time.Second, 65*time.Second)
