@@ -64,7 +64,7 @@ func inner() (int, error) {
 	only := flag.String("only", "", "inject only these faults, separated by commas: "+strings.Join(names(), ", "))
 	flag.StringVar(&o.program, "program", filepath.Join("bin", "deckhand"), "program to test")
 	flag.StringVar(&o.results, "results", filepath.Join("bench", "results"), "folder for the report; empty for no report")
-	flag.StringVar(&o.failed, "failed", "", "folder that keeps the logs of a failed run (default: the folder for temporary files)")
+	flag.StringVar(&o.failed, "failed", "", "folder for the logs of a failed run (default: the folder for temporary files)")
 	flag.IntVar(&o.people, "people", 12, "number of conversations at the same time")
 	flag.IntVar(&o.users, "users", 4, "number of users")
 	flag.BoolVar(&o.long, "long", true, "let some faults last longer than a lease (10 s)")

@@ -124,9 +124,9 @@ func TestExportedSettings(t *testing.T) {
 	// What a file must not do.
 	for settings, want := range map[string]string{
 		`{"approval":"never"}`:            "", // the same as the settings
-		`{"approval":"whatever"}`:         "{approval The mode is not known.}",
+		`{"approval":"whatever"}`:         "{approval The file has an unknown approval mode.}",
 		`{"max_budget_per_task":1000000}`: "{max_budget_per_task The budget was 1000000.00 USD. Your limit of 2.00 USD applies.}",
-		`{"max_budget_per_task":-1}`:      "{max_budget_per_task The budget is not valid.}",
+		`{"max_budget_per_task":-1}`:      "{max_budget_per_task The file has an invalid budget.}",
 		`{"llm_model":"unknown/model"}`:   "{llm_model ",
 		`{"reasoning_effort":"extreme"}`:  "{reasoning_effort ",
 		`{"mcp_servers":[{"kind":"shttp","address":"http://evil.example\u001b"}]}`: `"http://evil.example\x1b"`,

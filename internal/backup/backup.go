@@ -24,7 +24,7 @@ type Database interface {
 	Dump(ctx context.Context, w io.Writer) (schema int64, err error)
 	// Empty returns an error if there is data in the database.
 	Empty(ctx context.Context) error
-	// Joins returns an error unless the database is that of an installation, in which no server with this name runs.
+	// Joins returns an error unless the database belongs to the installation and no server with this name uses it.
 	Joins(ctx context.Context, installation, server string) error
 	// Load fills an empty database from a dump, or leaves it empty. It verifies that a new dump has the same bytes.
 	Load(ctx context.Context, schema int64, r io.Reader) error

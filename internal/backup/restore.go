@@ -20,7 +20,7 @@ const unfinished = datadir.Restoring
 type Target struct {
 	DataDir  string
 	Database Database
-	// WorkspacesOnly restores everything but the database, which another server of the same installation uses already.
+	// WorkspacesOnly restores everything except the database, which other servers of the same installation already use.
 	WorkspacesOnly bool
 	// Step, if set, is called with a description of each step.
 	Step func(text string)
@@ -103,7 +103,7 @@ func (r *Repository) prepare(ctx context.Context, m Manifest, t Target) error {
 		return err
 	}
 	if _, err := os.Lstat(mark); err != nil && len(names) > 0 {
-		return fmt.Errorf("%s is not empty; move its content away, or choose a new --data-dir", t.DataDir)
+		return fmt.Errorf("%s is not empty; move its contents away, or choose a new --data-dir", t.DataDir)
 	}
 	for _, n := range names {
 		if n.Name() != unfinished {
@@ -138,7 +138,7 @@ func (r *Repository) restoreWorkspace(s Stream, boxes string) error {
 	return err
 }
 
-// joins returns an error if the workspaces of a backup do not belong to the database, or are in use.
+// joins returns an error if the workspaces of a backup do not belong to the database or are in use.
 func (r *Repository) joins(ctx context.Context, m Manifest, d Database) error {
 	var installation, server string
 	for _, s := range m.Streams {
@@ -157,7 +157,7 @@ func (r *Repository) joins(ctx context.Context, m Manifest, d Database) error {
 		}
 	}
 	if installation == "" || server == "" {
-		return errors.New("the backup has no workspaces of a named server; it was made by an older version, or without a server in the data directory")
+		return errors.New("the backup does not name the server of its workspaces, because it was made by an older version or without a server in the data directory; choose another backup")
 	}
 	return d.Joins(ctx, installation, server)
 }
@@ -174,7 +174,7 @@ func (r *Repository) small(s Stream) ([]byte, error) {
 
 func (r *Repository) restoreFile(s Stream, dir string) error {
 	if !validName([]byte(s.Name)) {
-		return fmt.Errorf("refused the file name %q", s.Name)
+		return fmt.Errorf("the backup contains the invalid file name %q; choose another backup", s.Name)
 	}
 	b, err := r.small(s)
 	if err != nil {

@@ -47,7 +47,7 @@ type stored struct {
 	// known are the names of workspaces that conversations have, or may have.
 	known                            map[string]bool
 	conversations, events, bad, lost int
-	// machine is the name of this machine among servers that share the database, and first that of workspaces without one.
+	// machine is the name of this machine among the servers that share the database; workspaces without a machine are on first.
 	machine, first string
 	money          money
 }
@@ -90,7 +90,7 @@ func (r *Report) Conversations(ctx context.Context, db Everything, dataDir strin
 	s.workspaces()
 }
 
-// machines reads on which machine this data directory is.
+// machines reads the name of this machine, and the name of the first one.
 func (s *stored) machines(ctx context.Context) error {
 	name, err := os.ReadFile(filepath.Join(s.dir, "server.name"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -101,8 +101,8 @@ func (s *stored) machines(ctx context.Context) error {
 	return err
 }
 
-// orphans finds logs whose conversation is missing in the table of conversations. Nothing can be continued from them: the ID is
-// in that table.
+// orphans finds logs whose conversation is missing in the table of conversations. They cannot be continued, because only that table
+// has the ID.
 func (s *stored) orphans(ctx context.Context) {
 	numbers, err := s.db.Orphans(ctx)
 	if err != nil {
@@ -113,10 +113,10 @@ func (s *stored) orphans(ctx context.Context) {
 		v := Verification{ID: session.ID(fmt.Sprintf("number-%d", n)), DataDir: s.dir}
 		switch {
 		case i == shown:
-			s.Check("events", "", fixed(fmt.Errorf("%d conversations are missing, and their events are not", len(numbers)), "restore a backup"))
+			s.Check("events", "", fixed(fmt.Errorf("%d conversations are missing, but their events still exist", len(numbers)), "restore a backup"))
 			return
 		case !s.repair:
-			s.Check("events", "", fixed(fmt.Errorf("conversation number %d is missing, and its events are not", n), "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s", s.dir))
+			s.Check("events", "", fixed(fmt.Errorf("conversation number %d is missing, but its events still exist", n), "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s", s.dir))
 			continue
 		}
 		path := ""

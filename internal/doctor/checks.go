@@ -162,7 +162,7 @@ type Database interface {
 	Close() error
 }
 
-// Opening says how the database is opened: without creating one if Existing is set, and alone for repairs.
+// Opening are the options for opening the database: Existing does not create one, and Alone, for repairs, fails while a server uses it.
 type Opening struct{ Existing, Alone bool }
 
 // Stored checks the database and the master key, if there is a database. It creates nothing. The path is empty if the
@@ -196,14 +196,14 @@ func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, 
 	} else {
 		r.Everything(ctx, db, dataDir, repair)
 	}
-	if one != nil && failed == r.failed { // the conversations say nothing of it, or were repaired
+	if one != nil && failed == r.failed { // the checks of the conversations did not find it, or repaired it
 		if err := db.Check(ctx); err != nil {
 			r.Check("database", "", fixed(err, "%s", databaseFix(err, path)))
 		}
 	}
 }
 
-// away verifies a database of servers whose data directories are elsewhere.
+// away verifies the database of servers whose data directories are on other machines.
 func (r *Report) away(ctx context.Context, db Everything, dataDir string, repair bool) {
 	if repair {
 		r.Check("repair", "", fixed(fmt.Errorf("there is no data directory at %s, where a repair saves what it removes", dataDir), "use the --data-dir of a server"))

@@ -170,12 +170,12 @@ func TestDamages(t *testing.T) {
 			if out, err = p.examined(dir, false); err == nil {
 				t.Error("nothing was found")
 			}
-			has(out, "ended is valid up to event", "row is valid up to event", "is missing, and its events are not", "$5.0000 is reserved for conversation nobody")
+			has(out, "ended is valid up to event", "row is valid up to event", "is missing, but its events still exist", "$5.0000 is reserved for conversation nobody")
 
 			if out, err = p.examined(dir, true); err != nil {
 				t.Errorf("the repair: %v\n%s", err, out)
 			}
-			has(out, "ended was repaired", "row was repaired", "its events were moved to", "this was corrected")
+			has(out, "ended was repaired", "row was repaired", "its events were moved to", "the reservation was corrected")
 			if out, err = p.examined(dir, false); err != nil || strings.Contains(out, "warn") {
 				t.Errorf("after the repair: %v\n%s", err, out)
 			}

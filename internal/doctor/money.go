@@ -10,15 +10,15 @@ import (
 	"deckhand/internal/store"
 )
 
-// money is what the logs say of the ledger.
+// money has the costs in the logs, for comparison with the ledger.
 type money struct {
-	// spent is what the users' conversations spent here, and reserved what their calls in progress reserve.
+	// spent is what the conversations of each user spent, and reserved what their calls in progress reserve.
 	spent    map[string]session.Money
 	reserved map[session.ID]store.Reservation
 	// unknown is true if a log could not be read.
 	unknown bool
 
-	// of the conversation that is being read
+	// cost and copied are for the conversation that is being read
 	cost   session.Money
 	copied int64
 }
@@ -64,7 +64,7 @@ func (m *money) count(e session.Event) {
 	}
 }
 
-// found adds what a valid log says.
+// found adds the costs of a valid log.
 func (m *money) found(st session.State) {
 	if m.spent == nil {
 		m.spent, m.reserved = map[string]session.Money{}, map[session.ID]store.Reservation{}
@@ -75,8 +75,8 @@ func (m *money) found(st session.State) {
 	}
 }
 
-// ledger compares the ledger with the logs. It may say that more was spent: it also has what was spent in conversations that were
-// deleted or cut off.
+// ledger compares the ledger with the logs. The ledger may have more: it includes the costs of conversations that were
+// deleted or truncated.
 func (s *stored) ledger(ctx context.Context) {
 	wrong := 0
 	if !s.money.unknown {
@@ -92,7 +92,7 @@ func (s *stored) ledger(ctx context.Context) {
 			}
 			if sum < spent {
 				wrong++
-				s.Check("ledger", "", fixed(fmt.Errorf("it says that user %s spent $%.4f, and the conversations spent $%.4f", user, sum.Dollars(), spent.Dollars()), "restore a backup; until then, the user's monthly limit allows more"))
+				s.Check("ledger", "", fixed(fmt.Errorf("it has $%.4f for user %s, whose conversations spent $%.4f", sum.Dollars(), user, spent.Dollars()), "restore a backup; until then, the user can spend more than the monthly limit"))
 			}
 		}
 	}
@@ -105,8 +105,8 @@ func (s *stored) ledger(ctx context.Context) {
 	}
 }
 
-// reservations finds reservations that no model call needs, and calls without one. A server may be changing both, so a difference
-// is looked at again.
+// reservations finds reservations that no model call needs, and calls without one. A server may be changing both, so it
+// checks differences again.
 func (s *stored) reservations(ctx context.Context) (wrong int, err error) {
 	all, err := s.db.Reservations(ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *stored) reservations(ctx context.Context) (wrong int, err error) {
 		if err := v.locked(func() error { return s.db.SetReservation(ctx, wants) }); err != nil {
 			return wrong, err
 		}
-		s.Warn("ledger", text+"; this was corrected", "")
+		s.Warn("ledger", text+"; the reservation was corrected", "")
 	}
 	return wrong, nil
 }

@@ -34,8 +34,8 @@ type Verification struct {
 	Out     io.Writer
 }
 
-// fold folds the log and compares it with the row. A server may be writing to both. What a newer version has written is an error
-// and no damage: nothing of it may be cut off.
+// fold folds the log and compares it with the row. A server may be writing to both. Events of a newer version are an error
+// but not damage: the log must not be truncated.
 func (v Verification) fold(ctx context.Context) (st session.State, damage, err error) {
 	st = session.State{ID: v.ID}
 	for range 5 {

@@ -146,7 +146,7 @@ func (r *Replica) missing(ctx context.Context, at home) string {
 	m, live := cluster.On(all, at.machine)
 	switch {
 	case at.engine != "" && len(cluster.Reaching(all, at.engine)) > 0:
-		return "The workspace of this conversation is on a container engine that only servers without the role worker reach. The conversation continues when a server with --roles api,worker reaches the engine."
+		return "The workspace of this conversation is on a container engine that only servers without the role worker can reach. The conversation continues when a server with --roles api,worker reaches the engine."
 	case at.engine != "":
 		return fmt.Sprintf("The workspace of this conversation is on a container engine that no server reaches at the moment; the server on the machine %s used it last. The conversation continues when a server reaches the engine.", m.Host)
 	case live:
@@ -234,11 +234,11 @@ func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 	return nil
 }
 
-// noteGone has it recorded that no server can continue a conversation.
+// noteGone makes Run record that no server can continue a conversation.
 func (c *Claimer) noteGone(st session.State, at home) {
 	select {
 	case c.gone <- gone{st, at}:
-	default: // it is looked at again
+	default: // it is checked again later
 	}
 }
 

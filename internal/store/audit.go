@@ -8,19 +8,19 @@ import (
 	"deckhand/internal/session"
 )
 
-// ErrNone means that a database on a server has not been used by Deckhand yet.
-var ErrNone = errors.New("it contains no Deckhand data; check the name of the database")
+// ErrNone means that Deckhand has not used a PostgreSQL database yet.
+var ErrNone = errors.New("the database contains no Deckhand data; check its name in the database URL")
 
-// Audit reads and corrects what the parts of a database say of each other. It is for the doctor.
+// Audit finds and corrects contradictions between the parts of a database. It is for the doctor.
 type Audit interface {
-	// Sessions yields all sessions, also deleted ones, with their ID, owner, last event and whether they are deleted. It
-	// reads no packed rows, which can be damaged.
+	// Sessions yields all sessions, including deleted ones, with their ID, owner and last event, and whether they are deleted. It
+	// reads no packed rows, because these can be damaged.
 	Sessions(ctx context.Context) iter.Seq2[session.Row, error]
-	// Orphans lists the numbers of logs whose session is missing, and RemoveOrphan removes such a log. It passes the events
-	// to save before, as lines of JSON.
+	// Orphans lists the numbers of logs whose session is missing, and RemoveOrphan removes such a log. Before that,
+	// it passes the events to save as lines of JSON.
 	Orphans(ctx context.Context) ([]int64, error)
 	RemoveOrphan(ctx context.Context, n int64, save func([]byte) error) error
-	// Reservations are what sessions have reserved for model calls, and SetReservation corrects one; 0 removes it.
+	// Reservations returns what sessions have reserved for model calls. SetReservation corrects a reservation; 0 removes it.
 	Reservations(ctx context.Context) ([]Reservation, error)
 	SetReservation(ctx context.Context, r Reservation) error
 }

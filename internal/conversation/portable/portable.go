@@ -79,7 +79,7 @@ type Service struct {
 	Workspaces Workspaces
 	// Machine is the name of this machine if there are several, where the workspaces of imports are.
 	Machine string
-	// Dir is where imports in progress are recorded, "" for nowhere.
+	// Dir is the folder with the records of imports in progress; "" keeps none.
 	Dir    string
 	Logger *slog.Logger
 
@@ -92,7 +92,7 @@ type Service struct {
 }
 
 // Export writes a conversation to w, with its current workspace. Secrets in events are masked as they are for clients. If it
-// fails after the first byte, the file is incomplete and Import refuses it. A conversation that no import would accept is refused first.
+// fails after the first byte, the file is incomplete and Import refuses it. A conversation that exceeds the limits of an import is refused before.
 func (s *Service) Export(ctx context.Context, row session.Row, w io.Writer) error {
 	hidden, err := s.Queries.HiddenCalls(ctx, row)
 	if err != nil {
@@ -210,7 +210,7 @@ func exportFiles(ctx context.Context, view *workspace.View, a *writer) error {
 	}
 }
 
-// measure returns a refusal for a conversation that is too large for a file.
+// measure returns a refusal for a conversation that exceeds the limits of an import.
 func (s *Service) measure(ctx context.Context, row session.Row, hidden map[int64]bool, about []byte, view *workspace.View) error {
 	a := &writer{tar: tar.NewWriter(io.Discard), sum: sha256.New()}
 	err := errors.Join(a.file(manifestName, about), s.exportEvents(ctx, row, hidden, a))
@@ -226,7 +226,7 @@ func (s *Service) measure(ctx context.Context, row session.Row, hidden map[int64
 	return err
 }
 
-// countFiles counts the files below a folder. It passes over what cannot be read, as the archive does.
+// countFiles counts the files below a folder. It skips files that cannot be read, as the archive does.
 func (a *writer) countFiles(ctx context.Context, view *workspace.View, dir string) error {
 	files, err := view.List(ctx, path.Join(".", dir))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"deckhand/internal/takeover"
 )
 
-// Limits of a file. Export keeps them too.
+// Limits of a file, for imports and exports.
 const (
 	// maxContent is the maximum size of all entries together.
 	maxContent = 4 << 30
@@ -48,14 +48,14 @@ func bad(format string, args ...any) error { return &BadFile{fmt.Sprintf(format,
 // errDamaged is the error of a truncated or changed file.
 var errDamaged = bad("it is damaged or incomplete. Export the conversation again")
 
-// size is how much of the limits a file has used.
+// size is how much of the limits a file uses.
 type size struct {
 	entries, events     int
 	content, eventBytes int64
 	paths               int // bytes
 }
 
-// entry counts an entry. It returns an error if that cannot be in a file.
+// entry counts an entry. It returns an error if the entry cannot be in a file.
 func (s *size) entry(h *tar.Header) error {
 	if s.entries++; s.entries > maxEntries {
 		return bad("it has more than %d files, folders and links", maxEntries)
@@ -78,7 +78,7 @@ func (s *size) entry(h *tar.Header) error {
 	return nil
 }
 
-// event counts an event, and eventsOf the bytes of several.
+// event counts an event, and eventsOf counts the bytes of several.
 func (s *size) event(line []byte) error {
 	if s.events++; s.events > maxEvents {
 		return bad("it has more than %d events", maxEvents)

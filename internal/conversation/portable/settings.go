@@ -16,8 +16,8 @@ import (
 	"deckhand/internal/settings"
 )
 
-// carried are the overrides of a conversation in a file, and what its user's settings added to them, without secrets. An import can come from anyone, so it applies only those that
-// the user could choose for the new conversation and that do not loosen a limit, and reports the others.
+// carried are the overrides of an exported conversation and the settings of its user that applied to it, without secrets. A file can come from anyone, so an import applies only
+// those that its user could choose for the new conversation and that do not loosen a limit, and reports the others.
 type carried struct {
 	Model         string   `json:"llm_model,omitempty"`
 	Effort        string   `json:"reasoning_effort,omitempty"`
@@ -87,7 +87,7 @@ func agentOf(s settings.Settings) string {
 	return *s.Agent
 }
 
-// ownServers opens the MCP servers that a conversation was created with.
+// ownServers returns the MCP servers that a conversation was created with.
 func (s *Service) ownServers(ctx context.Context, st session.State) (*settings.MCP, error) {
 	top := st
 	for top.Created.Parent != "" {
@@ -185,7 +185,7 @@ func (a applying) apply(ctx context.Context, m manifest) error {
 		return err
 	}
 	if c.Agent != "" && c.Agent != agentOf(own) {
-		a.skip("agent", "The conversation used the agent %q, and your settings have %q.", clip.Bytes(c.Agent, maxText), agentOf(own))
+		a.skip("agent", "The conversation used the agent %q, but your settings have %q. To use the former, change your settings.", clip.Bytes(c.Agent, maxText), agentOf(own))
 	}
 	if c.MaxIterations > 0 && (own.MaxIterations == nil || *own.MaxIterations != c.MaxIterations) {
 		a.skip("max_iterations", "The limit was %d. To use it, change your settings.", c.MaxIterations)
@@ -207,12 +207,12 @@ func (a applying) apply(ctx context.Context, m manifest) error {
 	return nil
 }
 
-// budget applies a limit that is lower than that of the user.
+// budget applies a budget that is lower than the limit of the user.
 func (a applying) budget(ctx context.Context, limit float64, own settings.Settings) error {
 	const most = 1e9
 	switch mine := own.MaxBudgetPerTask; {
 	case limit < 0 || limit > most:
-		a.skip("max_budget_per_task", "The budget is not valid.")
+		a.skip("max_budget_per_task", "The file has an invalid budget.")
 	case mine != nil && *mine < limit:
 		a.skip("max_budget_per_task", "The budget was %.2f USD. Your limit of %.2f USD applies.", limit, *mine)
 	case mine == nil || *mine > limit:
@@ -221,14 +221,14 @@ func (a applying) budget(ctx context.Context, limit float64, own settings.Settin
 	return nil
 }
 
-// approvals are the modes, the strictest first.
+// approvals are the approval modes, strictest first.
 var approvals = []string{settings.AskAlways, settings.AskRisky, settings.AskNever}
 
-// approval applies a mode that is stricter than that of the user.
+// approval applies an approval mode that is stricter than that of the user.
 func (a applying) approval(ctx context.Context, mode string, own settings.Settings) error {
 	switch asks, mine := slices.Index(approvals, mode), slices.Index(approvals, own.Approvals()); {
 	case asks < 0:
-		a.skip("approval", "The mode is not known.")
+		a.skip("approval", "The file has an unknown approval mode.")
 	case asks > mine:
 		a.skip("approval", "The mode was %q. Your stricter mode %q applies.", mode, own.Approvals())
 	case asks < mine:

@@ -11,8 +11,8 @@ import (
 	"deckhand/internal/session"
 )
 
-// begin records an import in progress in the data directory of this server, which no other server uses. It returns a function that removes
-// the record.
+// begin records an import in progress in the data directory, which only this server uses. It returns a function that removes the
+// record.
 func (s *Service) begin(id session.ID) (finished func() error, err error) {
 	if s.Dir == "" {
 		return func() error { return nil }, nil
@@ -44,8 +44,8 @@ func (s *Service) begin(id session.ID) (finished func() error, err error) {
 	}, errors.Join(err, f.Close())
 }
 
-// Sweep deletes the conversations of imports that an earlier process of this server did not finish. What fails is logged, and tried again
-// by the next process.
+// Sweep deletes the conversations of imports that an earlier process of this server did not finish. Failures are logged, and the next
+// process tries again.
 func (s *Service) Sweep(ctx context.Context) error {
 	left, err := os.ReadDir(s.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -57,7 +57,7 @@ func Database(ctx context.Context, d config.Database, o store.Options) (store.Ba
 	return usable(ctx, d, db)
 }
 
-// Audit is the audit of a database that Database has opened.
+// Audit returns the audit of a database that Database has opened.
 func Audit(db store.Backend) store.Audit {
 	if p, ok := db.(*postgres.DB); ok {
 		return postgresaudit.Audit{DB: p}
@@ -140,7 +140,7 @@ func (d Copied) Empty(ctx context.Context) error {
 	return nil
 }
 
-// Joins returns an error unless the database is that of an installation, in which no server with this name runs.
+// Joins returns an error unless the database belongs to the installation and no server with this name uses it.
 func (d Copied) Joins(ctx context.Context, installation, server string) error {
 	if d.Address == "" {
 		return errors.New("a SQLite database belongs to one server: restore the whole backup")

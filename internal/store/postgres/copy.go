@@ -67,8 +67,8 @@ func Empty(ctx context.Context, address string) error {
 	})
 }
 
-// Joins returns an error unless the database is that of an installation, in which no server with this name runs. It waits for the end of
-// the server's lease, which the server may have left when it was killed, or when the database was copied.
+// Joins returns an error unless the database belongs to the installation and no server with this name uses it. It waits until the
+// server's lease ends, which can remain when the server is killed or the database is copied.
 func Joins(ctx context.Context, address, installation, server string) error {
 	return withConn(ctx, address, func(c *pg.Conn) error {
 		v, _, err := version(c)
@@ -97,7 +97,7 @@ func Joins(ctx context.Context, address, installation, server string) error {
 		}
 		switch {
 		case has != installation:
-			return errors.New("the database belongs to another installation than the backup; restore the database first, from a backup of the same installation")
+			return errors.New("the backup belongs to another installation than the database; restore the database first, from a backup of the same installation")
 		case runs:
 			return errors.New("the server with these workspaces is running; stop it first")
 		}

@@ -17,7 +17,7 @@ var (
 	ErrReadOnly = error(unwritten("the database is read-only: nothing can be stored until it is writable"))
 	ErrBusy     = error(unavailable("the database is busy: a lock or a statement took too long; try again"))
 	ErrSilent   = error(unavailable("the database did not respond in time; try again"))
-	ErrCrowded  = error(unavailable("too many requests wait for the database; try again"))
+	ErrCrowded  = error(unavailable("too many requests are waiting for the database; try again"))
 	ErrNewer    = errors.New("the database was written by a newer version of deckhand: start that version, or restore a backup")
 	ErrClosed   = errors.New("the database is closed")
 )
