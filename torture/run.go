@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxViolations ends a run: what follows rarely says more.
+	// maxViolations ends a run, because later violations rarely show anything new.
 	maxViolations = 10
 	// maxHistory is how many lines of the history a failed run prints.
 	maxHistory = 300
@@ -64,7 +64,7 @@ func torture(ctx context.Context, o options) (int, error) {
 	done := r.report()
 	failed := err != nil || len(r.violations) > 0
 	if failed {
-		fmt.Printf("torture: the history of faults:\n%s", r.recent(maxHistory))
+		fmt.Printf("torture: history of faults:\n%s", r.recent(maxHistory))
 	}
 	if failed || o.keep {
 		at, e := r.save()

@@ -122,7 +122,7 @@ func everything(d *data, err error) (checks.Everything, error) {
 	return audited{d.db, open.Audit(d.db)}, nil
 }
 
-// audited is a database with what the doctor needs besides.
+// audited is a database with its audit, for the doctor.
 type audited struct {
 	store.Backend
 	store.Audit

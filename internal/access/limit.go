@@ -79,7 +79,7 @@ type buckets[K comparable] struct {
 	swept  time.Time
 	shared *rate.Limiter
 
-	// uses are counted for other servers; nil if there are none.
+	// uses has the uses to report to other servers; nil for a single server.
 	uses   map[K]int
 	usesMu sync.Mutex
 }
@@ -107,7 +107,7 @@ func (b *buckets[K]) look(key K, now time.Time) Decision {
 	return b.decide(left >= 1, left)
 }
 
-// decide returns the Decision with that many tokens left, which are negative if other servers allowed more than there were.
+// decide returns the Decision for a bucket with that many tokens, which is negative if other servers allowed too many requests.
 func (b *buckets[K]) decide(ok bool, left float64) Decision {
 	d := Decision{OK: ok, Limit: b.burst, Remaining: int(max(left, 0)), Reset: b.refill(float64(b.burst) - left)}
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxUses is the maximum number of keys in a report for each limit: the others are counted on this server only.
+// maxUses is the maximum number of keys in a report for each limit. Uses of other keys are counted on this server only.
 const maxUses = 1 << 12
 
 // Use is how often a limited key was used on a server.
@@ -16,12 +16,12 @@ type Use struct {
 	Count int    `json:"count"`
 }
 
-// The limits.
+// Names of the limits in a Use.
 const (
 	keyLimit, userLimit, conflictLimit, failureLimit = "key", "user", "conflict", "failure"
 )
 
-// ShareLimits makes Uses report what other servers must count, too. It is called before the Gate is used.
+// ShareLimits makes the Gate record uses for other servers, which Uses returns. Call it before the Gate is used.
 func (g *Gate) ShareLimits() {
 	for _, b := range []*buckets[string]{g.requests, g.users, g.conflicts} {
 		b.uses = map[string]int{}
@@ -79,8 +79,8 @@ func (b *buckets[K]) report() map[K]int {
 	return out
 }
 
-// charge takes the tokens of uses on other servers. Each may have allowed a whole burst before it knew of the others, so a bucket
-// can owe tokens, but at most one burst.
+// charge takes tokens for uses on other servers. Each server may have allowed a whole burst before it knew of the others, so a
+// bucket can owe tokens, but at most one burst.
 func (b *buckets[K]) charge(key K, n int, now time.Time) {
 	l := b.bucket(key, now)
 	if n = min(n, b.burst, b.burst+int(l.TokensAt(now))); n > 0 {

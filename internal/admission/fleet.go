@@ -7,18 +7,18 @@ import (
 	"deckhand/internal/session"
 )
 
-// handedTime is how long a conversation that was left to another server counts as arriving, if no server reports it.
+// handedTime is how long a conversation that was handed over to another server counts as arriving, if no server reports it.
 const handedTime = 3 * time.Second
 
-// fleet is what a gate knows as one of several servers. They tell each other which conversations they run and queue: changes at
-// once, and all of them every few seconds, because messages can be lost. Without messages, each server only knows its own.
+// fleet is the state of a gate that is one of several. Servers publish which conversations they run and queue: changes at once,
+// and the whole list every few seconds, because messages can be lost. Without messages, each server only knows its own.
 type fleet struct {
-	// news has a value when something changed that the others do not know; nil for a single server.
+	// news has a value when there are changes to publish; nil for a single server.
 	news  chan struct{}
 	works bool
-	// handed are conversations that were left to other servers, until one of them reports them.
+	// handed are conversations that were handed over to other servers, until one of those reports them.
 	handed map[session.ID]handed
-	// said is what the others were told, with the free slots, and round the number of the last complete list.
+	// said and free are the conversations and free slots last published, and round the number of the last complete list.
 	said  map[session.ID]Slot
 	free  int
 	round int64
@@ -40,23 +40,23 @@ func (f *fleet) poke() {
 type Slot struct {
 	ID    session.ID `json:"id"`
 	Owner string     `json:"owner,omitempty"`
-	// Position is its position in the queue of the server, 0 if it runs. The others are as in Place.
+	// Position is its position in the queue of the server, 0 if it runs. The next three fields are as in Place.
 	Position int    `json:"position,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	Running  int    `json:"running,omitempty"`
 	Limit    int    `json:"limit,omitempty"`
 	// Shared is true for a delegated task in the slot of another conversation.
 	Shared bool `json:"shared,omitempty"`
-	// Gone is true if it neither runs nor waits there any more.
+	// Gone is true if it no longer runs or waits there.
 	Gone bool `json:"gone,omitempty"`
 }
 
 func (s Slot) place() Place { return placeAt(s.Position, s.Reason, s.Running, s.Limit) }
 
-// News is what a server tells the others about its queue.
+// News is a message with which a server publishes its queue.
 type News struct {
 	From string `json:"from"`
-	// Slots are the slots of the server, and Free those that users with a slot may have, too.
+	// Slots is the number of slots of the server, and Free the number of free ones that are not kept for users without a slot.
 	Slots int `json:"slots"`
 	Free  int `json:"free"`
 	// Round numbers complete lists, and Last ends one: conversations that were not in it are gone.
@@ -65,7 +65,7 @@ type News struct {
 	Sessions []Slot `json:"sessions,omitempty"`
 }
 
-// table is what is known of another server.
+// table has the running and queued conversations of another server.
 type table struct {
 	heard            time.Time
 	slots, free      int
@@ -102,18 +102,18 @@ func (t *table) count(s Slot, n int) {
 }
 
 // Join makes the gate one of several. self is the name of this server, and works is false if it runs no agents. Call it before the
-// first Enter. Changed then returns a channel, and News what to tell the others.
+// first Enter. Then publish News whenever Changed has a value.
 func (g *Gate) Join(self string, works bool) {
 	g.line.self = self
 	g.fleet = fleet{news: make(chan struct{}, 1), works: works, handed: map[session.ID]handed{}}
 	g.SetLimits(g.line.limits)
 }
 
-// Changed returns a channel that has a value when News has something to tell, nil for a single server.
+// Changed returns a channel that has a value when News has changes; nil for a single server.
 func (g *Gate) Changed() <-chan struct{} { return g.fleet.news }
 
-// News returns what the other servers do not know yet, with at most so many conversations each. With all, it is all that they
-// should know.
+// News returns the changes that were not published yet, in messages of at most most conversations. If all is true, it returns the
+// complete list.
 func (g *Gate) News(all bool, most int) []News {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,14 +165,14 @@ func (g *Gate) News(all bool, most int) []News {
 	return out
 }
 
-// Beat returns News without conversations, which says that the server is there.
+// Beat returns News without conversations, which only shows that the server is alive.
 func (g *Gate) Beat() News {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return News{From: g.line.self, Slots: g.line.limits.Running, Free: g.free(), Round: g.fleet.round}
 }
 
-// free returns how many slots users with a slot may have, too. It is called with mu held.
+// free returns the number of free slots that are not kept for users without a slot. It is called with mu held.
 func (g *Gate) free() int {
 	if g.paused != nil {
 		return 0
@@ -180,7 +180,7 @@ func (g *Gate) free() int {
 	return max(0, g.line.limits.Running-g.line.used.total-g.line.limits.Kept)
 }
 
-// Heard stores what another server said.
+// Heard stores news of another server.
 func (g *Gate) Heard(n News) {
 	g.mu.Lock()
 	t := g.line.others[n.From]
@@ -217,17 +217,17 @@ func (g *Gate) Heard(n News) {
 	})
 }
 
-// Forget drops what is known of another server that has ended.
+// Forget drops the table of a server that has ended.
 func (g *Gate) Forget(member string) {
 	g.forget(func(name string, _ *table) bool { return name == member })
 }
 
-// Keep drops what is known of servers that are not alive.
+// Keep drops the tables of servers that are not in live.
 func (g *Gate) Keep(live []string) {
 	g.forget(func(name string, _ *table) bool { return !slices.Contains(live, name) })
 }
 
-// Expire drops what is known of servers that were not heard for some time.
+// Expire drops the tables of servers that have sent no news for some time.
 func (g *Gate) Expire(after time.Duration) {
 	g.forget(func(_ string, t *table) bool { return time.Since(t.heard) > after })
 }
@@ -289,10 +289,10 @@ func (g *Gate) waitElsewhere() (n int) {
 	return n
 }
 
-// together are the numbers of all servers, as far as they matter to a user.
+// together has the totals of all servers, as far as they concern a user.
 type together struct{ slots, running, free, waiting, queued int }
 
-// together is called with mu held.
+// together returns the totals. It is called with mu held.
 func (g *Gate) together(user string) together {
 	l := g.line
 	t := together{slots: l.limits.Running, running: l.used.total, waiting: len(l.waiting), queued: len(l.queues[people][user]) + len(l.queues[automations][user])}
@@ -311,8 +311,8 @@ func (g *Gate) together(user string) together {
 	return t
 }
 
-// keeps reports whether a session that arrived is queued here at once: the server runs agents, no other one has the session or
-// could take it.
+// keeps reports whether a session that arrived is queued here at once: this server runs agents, and no other server has the
+// session or could take it.
 func (g *Gate) keeps(e Entry, holder string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -333,7 +333,7 @@ func (g *Gate) keeps(e Entry, holder string) bool {
 	return true
 }
 
-// Hand releases a session that is left to another server. It counts as arriving until that one reports it.
+// Hand hands a session over to another server. It counts as arriving until a server reports it.
 func (g *Gate) Hand(id session.ID, owner string) {
 	g.Leave(id)
 	if g != nil {
@@ -357,7 +357,7 @@ func (g *Gate) Full(id session.ID) bool {
 	return g.free() == 0 && (f == nil || g.line.running[f.Root] != f)
 }
 
-// Surplus returns the next sessions in the queue that wait for a slot of this server, and that any other server could work on.
+// Surplus returns the next sessions that wait for a slot of this server and that any other server could work on.
 func (g *Gate) Surplus(most int) (out []Entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

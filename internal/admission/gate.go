@@ -9,12 +9,12 @@ import (
 	"deckhand/internal/session"
 )
 
-// Limits are the maximum numbers of running and queued conversations. Running is for this server, the others are for all servers
+// Limits are the maximum numbers of running and queued conversations. Running applies to this server, the others to all servers
 // together.
 type Limits struct {
 	Running, RunningPerUser int
 	Queued, QueuedPerUser   int
-	// Kept is how many of the slots are only given to users without a slot: long turns of a few users must not keep others waiting.
+	// Kept is how many slots are only for users without a slot, so that long turns of a few users do not keep others waiting.
 	Kept int
 }
 
@@ -471,8 +471,8 @@ func (g *Gate) soon(used int) time.Duration {
 	return min(max(g.held/time.Duration(max(used, 1)), time.Second), time.Minute)
 }
 
-// Arrived queues a session whose message is stored, so that its position is known before the loop looks at it. One that another
-// server may work on is left to the loop.
+// Arrived queues a session whose message is stored, so that its position is known before the loop looks at it. Sessions that
+// another server may work on are left to the loop.
 func (g *Gate) Arrived(st session.State) {
 	if g == nil || st.Created.Parent != "" || !Needs(st) {
 		return

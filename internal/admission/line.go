@@ -63,7 +63,7 @@ func (f *family) before(o *family) int {
 	return cmp.Or(f.Since.Compare(o.Since), cmp.Compare(f.number, o.number))
 }
 
-// counts are numbers of families, in total and by user.
+// counts has numbers of families, in total and by user.
 type counts struct {
 	total int
 	users map[string]int
@@ -153,7 +153,7 @@ func (l *line) next() *family {
 	return person
 }
 
-// best returns the first family of a class that may have a slot. If kept is true, only users without a slot may.
+// best returns the first family of a class that may have a slot. If kept is true, only families of users without a slot may.
 func (l *line) best(c class, kept bool) *family {
 	var found candidate
 	for user, q := range l.queues[c] {
@@ -166,7 +166,7 @@ func (l *line) best(c class, kept bool) *family {
 }
 
 // turn reports whether this server may give a user the next slot. Servers that have free slots and queued conversations of the
-// user take turns, so that a slot that becomes free is not given by all of them.
+// user take turns, so that not all of them give the user a slot when one becomes free.
 func (l *line) turn(user string, runs int) bool {
 	rank, n := 0, 1
 	for name, o := range l.others {

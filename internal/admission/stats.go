@@ -57,7 +57,7 @@ type Use struct {
 	Running, Waiting int
 	// WaitingBy is Waiting by class: people and automations.
 	WaitingBy [2]int
-	// Users are the users with running or waiting conversations on any server, those with most waiting ones first.
+	// Users are the users with running or waiting conversations on any server, those with the most waiting ones first.
 	Users []UserUse
 }
 

@@ -210,7 +210,7 @@ func (l *Loop) retry(w *worker) {
 
 // open claims the session and says that its workspace is ready, in one append
 // with the start of the turn if messages wait. A session that it finds claimed
-// and ready is left as it is. last is the newest event that is known of.
+// and ready is left as it is. last is the newest event that the loop knows of.
 func (l *Loop) open(ctx context.Context, w *worker, last int64) (session.State, Profile, error) {
 	st, ok := l.Sessions.Peek(w.id)
 	if !ok || st.Last < last || !st.Wants() || st.Holder() != "" && st.Holder() != l.Member {
@@ -219,7 +219,7 @@ func (l *Loop) open(ctx context.Context, w *worker, last int64) (session.State, 
 			return st, Profile{}, err
 		}
 	}
-	if st.Holder() != l.Member { // nothing more is needed to see that another server has it, or should have it
+	if st.Holder() != l.Member { // this is enough to see that another server has it or should have it
 		if _, err := l.takes(ctx, w, st); err != nil {
 			return st, Profile{}, err
 		}

@@ -254,7 +254,7 @@ func (r *Resolver) Load() error {
 		if err := r.Service.adopt(); err != nil {
 			return err
 		}
-		if verb := command(r.Args); verb != "backup" && verb != restore { // they create folders first, and call Become
+		if verb := command(r.Args); verb != "backup" && verb != restore { // these create folders first, and then call Become
 			if err := r.Service.become(); err != nil {
 				return err
 			}

@@ -40,7 +40,7 @@ func (s Service) of(args []string, config string) bool {
 	return opens(s.Config) && (opens(s.Data) || verb == restore && errors.Is(err, fs.ErrNotExist))
 }
 
-// opens reports whether the user can read a file or folder.
+// opens reports whether this process can read a file or folder.
 func opens(path string) bool {
 	f, err := os.Open(path)
 	if err == nil {

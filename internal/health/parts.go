@@ -50,7 +50,7 @@ func part(id, name, status, problem, detail string) api.HealthPart {
 // parts checks all parts.
 func (b *Board) parts(ctx context.Context, now time.Time, h api.ServerHealth) []api.HealthPart {
 	database := b.database(ctx)
-	database.Version, _ = b.Database(ctx) // without a version, the part says why
+	database.Version, _ = b.Database(ctx) // if the version is unknown, the part says why
 	out := []api.HealthPart{database}
 	if b.NATS != nil {
 		out = append(out, nats(b.NATS()))

@@ -24,7 +24,7 @@ func atHome(r *rest.Route) bool {
 	return strings.Contains(r.Path, "{conversation_id}") && !r.Public && !anywhere[r.ID]
 }
 
-// elsewhere passes a request of a user on that another server has to answer, and reports whether it did.
+// elsewhere forwards a request that another server must answer, and reports whether it did.
 func (d *Handler) elsewhere(w http.ResponseWriter, req *http.Request, r *rest.Route, user string) (bool, error) {
 	if d.Server.Peers == nil {
 		return false, nil

@@ -36,7 +36,7 @@ func Tasks() int {
 	return int(most)
 }
 
-// System is the name and the release of the kernel, such as Linux 6.1.0; "" if they are unknown.
+// System returns the name and release of the kernel, such as Linux 6.1.0; "" if they are unknown.
 func System() string {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {

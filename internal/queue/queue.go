@@ -62,8 +62,8 @@ func (l Lane) ReadyAt() time.Time {
 	return l.Until
 }
 
-// Tx is a queue in a transaction. Times survive to the microsecond. Those that decide when work is done (NextAt, DueAt, Until)
-// mean the same moment on every process that shares the queue, even if their clocks differ.
+// Tx is a queue in a transaction. Times are stored to the microsecond. Those that decide when work is done (NextAt, DueAt, Until)
+// mean the same moment to all processes that share the queue, even if their clocks differ.
 type Tx interface {
 	Owners
 	Items

@@ -45,7 +45,7 @@ func (l *loads) heard(member string, count int64) {
 	l.learn(member, func(k *load) { k.count = count })
 }
 
-// slots stores how many slots of a member are free.
+// slots stores how many slots a member has free.
 func (l *loads) slots(member string, free int) {
 	l.learn(member, func(k *load) { k.free, k.slots = int64(free), true })
 }
@@ -103,8 +103,8 @@ func (l *loads) accepts(id session.ID) bool {
 	return ok && time.Since(at) < acceptedFor
 }
 
-// lightest returns the worker that should take a conversation: self, unless it is no worker, has no free slot while another one
-// has, or another one has a much lower load; "" if there is none.
+// lightest returns the worker that should take a conversation: self, unless it is not a worker, has no free slot while another
+// worker has one, or has a much higher load than another one; "" if there is no worker.
 func (l *loads) lightest(all []cluster.Info, self string, mine int, full bool) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

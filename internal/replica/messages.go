@@ -2,7 +2,7 @@ package replica
 
 import "encoding/json"
 
-// headSize is more than the parts of a message need whose size does not depend on its content: names, IDs, and the seal.
+// headSize is an upper bound for the parts of a message whose size does not depend on its content: names, IDs and the seal.
 const headSize = 700
 
 // room returns how many bytes of content a message may have.

@@ -11,7 +11,7 @@ import (
 	"deckhand/internal/cluster"
 )
 
-// lease is Leases that remember whether this server's lease is valid.
+// lease wraps Leases and remembers when this server renewed its lease, for the metrics.
 type lease struct {
 	cluster.Leases
 	renewed atomic.Pointer[time.Time] // nil without a lease
@@ -54,7 +54,7 @@ func (l *lease) remaining() time.Duration {
 	return max(0, l.Duration()-time.Since(*at))
 }
 
-// Collectors returns the metrics of a server that is one of several, none for a single server.
+// Collectors returns the metrics of one of several servers; none for a single server.
 func (r *Replica) Collectors() []prometheus.Collector {
 	held, ok := r.Leases.(*lease)
 	if !ok {

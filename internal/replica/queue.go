@@ -14,12 +14,12 @@ const (
 	newsEvery, longNewsEvery = 100 * time.Millisecond, time.Second
 	longQueue                = 200
 	listEvery                = 5
-	// slotSize is more than a conversation needs in a message, and newsMost the maximum number of them.
+	// slotSize is an upper bound for the size of a conversation in a message, and newsMost the maximum number of conversations.
 	slotSize = 400
 	newsMost = 500
 )
 
-// shareQueue tells the other servers which conversations run and wait here, and the queue what they say, until ctx ends.
+// shareQueue publishes which conversations run and wait here, and passes what other servers publish to the Gate, until ctx ends.
 func (c *Claimer) shareQueue(ctx context.Context) error {
 	stop, err := c.hear("queue", c.heardQueue)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Claimer) shareQueue(ctx context.Context) error {
 			c.Gate.Expire(loadStale)
 			all = n%listEvery == 0
 			n++
-			if !all { // so that the others know that this one is there
+			if !all { // so that the others know that this server is alive
 				c.say("queue", c.Gate.Beat())
 			}
 		case <-c.Gate.Changed():
@@ -59,7 +59,7 @@ func (c *Claimer) shareQueue(ctx context.Context) error {
 	}
 }
 
-// heardQueue handles what a server says about its queue.
+// heardQueue handles news of the queue of a server.
 func (c *Claimer) heardQueue(data []byte) {
 	var news admission.News
 	if json.Unmarshal(data, &news) != nil || news.From == c.Member {

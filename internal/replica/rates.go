@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// ratesEvery is how often the servers tell each other who used the rate limits.
+	// ratesEvery is how often each server publishes the uses of its rate limits.
 	ratesEvery = 200 * time.Millisecond
-	// useSize is more than one use of a limit needs in a message.
+	// useSize is an upper bound for the size of a Use in a message.
 	useSize = 300
 )
 
-// uses is the message with uses of rate limits.
+// uses is a message with uses of rate limits.
 type uses struct {
 	From string       `json:"from"`
 	Uses []access.Use `json:"uses"`
 }
 
-// shareRates counts requests to other servers in the rate limits of this one, and the other way round, until ctx ends.
+// shareRates publishes the uses of the rate limits of this server, and counts those of other servers, until ctx ends.
 func (p *Parts) shareRates(ctx context.Context) error {
 	stop, err := p.hear("rates", func(data []byte) {
 		var heard uses

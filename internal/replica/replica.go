@@ -183,7 +183,7 @@ func (r *Replica) Queue(name string) string {
 // Alone reports whether this is the only server.
 func (r *Replica) Alone() bool { return r.roster == nil }
 
-// NATS returns the function that says which version of NATS this server is connected to, "" without a connection; nil for a single server.
+// NATS returns a function that returns the version of the NATS server, "" without a connection; nil for a single server.
 func (r *Replica) NATS() func() string {
 	if r.conn == nil {
 		return nil
@@ -202,7 +202,7 @@ func (r *Replica) Close() {
 	r.closers = nil
 }
 
-// flushTime is how long the last messages may take, among them that this server has left.
+// flushTime is how long sending the last messages may take. One of them says that this server has left.
 const flushTime = time.Second
 
 // leaveNATS sends what is pending and closes the connection.

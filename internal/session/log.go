@@ -12,7 +12,7 @@ var (
 	ErrNotFound = errors.New("conversation not found")
 	ErrConflict = errors.New("the session was changed at the same time")
 	ErrCorrupt  = errors.New("the session's log is damaged")
-	ErrNewer    = errors.New("the session was written by a newer version of deckhand") // and is not damaged
+	ErrNewer    = errors.New("the session was written by a newer version of deckhand") // the session is not damaged
 	ErrNotOwner = errors.New("the session is held by another loop")
 	ErrRefused  = errors.New("not possible in this state")
 	ErrDeleted  = errors.New("the conversation was deleted")
@@ -33,7 +33,7 @@ type Batch struct {
 	Row Row
 	// Charge is what the events do to the ledger of Row.Owner. It travels with them for the same reason.
 	Charge Charge
-	// News is what webhooks may be told of. It travels with the events for the same reason; a store without webhooks ignores it.
+	// News is what webhooks may deliver. It travels with the events for the same reason; a store without webhooks ignores it.
 	News []News
 }
 

@@ -83,7 +83,7 @@ type Options struct {
 	// Alone is for repairs: opening fails while a server uses the database, and none can start to. For a database in a file,
 	// the lock of its data directory does that.
 	Alone bool
-	// Existing refuses a database on a server that has no data, with ErrNone, or an old schema.
+	// Existing refuses a PostgreSQL database without data, with ErrNone, or with an old schema.
 	Existing bool
 	// Temporary says that the database is removed with the process: no disk space is kept for it.
 	Temporary bool

@@ -167,7 +167,7 @@ func (a Address) String() string { return strings.Join(a.hosts, ",") }
 // Secrets are what must not be logged.
 func (a Address) Secrets() []string { return []string{a.pass, a.token, a.jwt} }
 
-// open connects to one of the servers and logs in. said is what the server says of itself.
+// open connects to one of the servers and logs in. said is the INFO message of the server.
 func (a Address) open(ctx context.Context, server int, name string) (conn net.Conn, in *bufio.Reader, said info, err error) {
 	host := a.hosts[server%len(a.hosts)]
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)

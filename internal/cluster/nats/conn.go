@@ -49,10 +49,10 @@ type Conn struct {
 	next    int
 	pending []byte // what is to be sent; nil without a connection
 	online  bool
-	version string          // of the server
+	version string          // of the NATS server
 	pongs   []chan struct{} // who waits for the answers to pings, in their order
 	lost    int64
-	limit   int64         // how large a message may be that the server accepts
+	limit   int64         // maximum size of a message that the server accepts
 	wake    chan struct{} // has a value when something is pending
 
 	stop    context.CancelFunc
@@ -109,14 +109,14 @@ func (c *Conn) Version() string {
 	return c.version
 }
 
-// Lost is how many messages were not sent because there was no connection or no room, or because they were too large.
+// Lost returns how many messages were not sent because there was no connection, too many were pending, or they were too large.
 func (c *Conn) Lost() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lost
 }
 
-// MaxPayload is how large a message may be: what the last server said, or else the default of NATS.
+// MaxPayload returns the maximum size of a message: that of the last server, or the default of NATS before the first connection.
 func (c *Conn) MaxPayload() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func (c *Conn) MaxPayload() int {
 func (c *Conn) Publish(subject string, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.online || len(c.pending)+len(data) > maxPending || int64(len(data)) > c.limit { // the server would end the connection
+	if !c.online || len(c.pending)+len(data) > maxPending || int64(len(data)) > c.limit { // the server would close the connection after a message that is too large
 		c.lost++
 		return
 	}
@@ -278,7 +278,7 @@ func (c *Conn) begin(said info) {
 	c.poke()
 }
 
-// learn keeps what the server said about itself. Messages that no member would accept are not sent either.
+// learn stores the limit in an INFO message of the server. It is at most maxMessage, above which no member accepts messages.
 func (c *Conn) learn(said info) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -371,7 +371,7 @@ func (c *Conn) read(in *bufio.Reader) error {
 				return refusal(rest)
 			}
 			c.log.Error("NATS does not allow what Deckhand needs: give its user permission to publish and subscribe to deckhand.>", "error", clipped(strings.Trim(rest, "'")))
-		case "INFO": // something changed
+		case "INFO": // the limits may have changed
 			var said info
 			if json.Unmarshal([]byte(rest), &said) == nil {
 				c.learn(said)

@@ -130,8 +130,8 @@ func (r *Reloader) TLS() *tls.Config {
 	return r.Certificate.Config()
 }
 
-// Run reloads on each SIGHUP until ctx ends. The signal also means that the terminal was closed from which the
-// server was started. Run then returns an error, unless the signal was ignored at the start (nohup).
+// Run reloads on each SIGHUP until ctx ends. The signal also comes when the terminal from which the server
+// was started is closed. Run then returns an error, unless the signal was ignored at the start (nohup).
 func (r *Reloader) Run(ctx context.Context) error {
 	if r == nil {
 		return nil

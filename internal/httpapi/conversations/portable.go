@@ -20,7 +20,7 @@ const (
 	aboutImport = "The body is a file from GET /api/conversations/{conversation_id}/export of this or another server, up to 4 GiB unpacked. The new conversation belongs to you and is stopped; send a message to continue it. " +
 		"Events are stored as imported events: approvals, trust, costs and the repository of the original are not imported. Of its settings, the model and limits stricter than yours are applied; the response lists the others. Starts a sandbox if the file contains a workspace. If the import fails, the conversation is deleted."
 	portableType = "application/gzip"
-	// maxImport is above the compressed size of every file that can be imported.
+	// maxImport is the maximum size of a request. It is above the compressed size of every file that can be imported.
 	maxImport = 5 << 30
 )
 

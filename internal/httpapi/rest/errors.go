@@ -76,10 +76,10 @@ func Later(code, msg string, after time.Duration) *Fault {
 	return f
 }
 
-// unavailableFor is when clients should ask again that were told that the server cannot answer now.
+// unavailableFor is the time after which clients should retry a request that the server could not answer.
 const unavailableFor = 5 * time.Second
 
-// Unavailable refuses a request that the server cannot answer now, and says when to try again.
+// Unavailable returns a Fault for a request that the server cannot answer now, with Retry-After.
 func Unavailable(msg string) *Fault {
 	f := Fail(http.StatusServiceUnavailable, api.CodeUnavailable, msg)
 	f.Header = http.Header{"Retry-After": {seconds(unavailableFor)}}

@@ -18,7 +18,7 @@ import (
 type Peers interface {
 	// Conversation is for requests that need the workspace of a conversation.
 	Conversation(w http.ResponseWriter, r *http.Request, id string) (bool, error)
-	// Worker is for requests of a user that create a workspace without a conversation that a server has claimed.
+	// Worker forwards a request that creates a workspace to a server that runs agents, and reports whether it did.
 	Worker(w http.ResponseWriter, r *http.Request, user string) (bool, error)
 	// Socket is for requests with the ID of a Socket.IO connection.
 	Socket(w http.ResponseWriter, r *http.Request, sid string) bool

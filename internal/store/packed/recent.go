@@ -41,8 +41,8 @@ type tail struct {
 	size        int
 }
 
-// Batch is a row of events, decoded at the first read unless it is known how they would be decoded, so that
-// the result is the same as reading from the file.
+// Batch is a row of events. They are decoded at the first read, unless asStored knows the result of decoding them.
+// Either way, the result is the same as reading from the file.
 type Batch struct {
 	Last, At int64
 	Body     []byte
@@ -52,7 +52,7 @@ type Batch struct {
 	err    error
 }
 
-// Appended is the row of a batch that was just stored, the first of whose events has the time at.
+// Appended returns the row of a batch that was just stored. at is the time of its first event.
 func Appended(b session.Batch, last, at int64, body []byte) *Batch {
 	row := &Batch{Last: last, At: at, Body: body}
 	events := make([]session.Event, len(b.Events))

@@ -10,8 +10,8 @@ import (
 )
 
 // asStored returns a payload as session.Decode returns it after session.Encode, for the frequent kinds whose decoding is
-// the larger part of reading back what was just stored. False for all others, and for what
-// does not survive Encode as it is.
+// most of the cost of reading back what was just stored. It returns false for all other kinds, and for payloads that Encode
+// changes.
 func asStored(p session.Payload) (session.Payload, bool) {
 	switch p := p.(type) {
 	case session.UserSaid:
@@ -52,7 +52,7 @@ func asStored(p session.Payload) (session.Payload, bool) {
 	return nil, false
 }
 
-// valid reports whether texts are stored as they are.
+// valid reports whether texts are stored unchanged.
 func valid(texts ...string) bool {
 	for _, t := range texts {
 		if !utf8.ValidString(t) {

@@ -38,7 +38,7 @@ type Options struct {
 	Existing bool
 	// Together lets servers use the database at the same time that all set it. Server is "" then.
 	Together bool
-	// Patient is for commands that read or write much at once: their transactions may take an hour.
+	// Patient is for commands that read or write a lot at once: their transactions may take an hour.
 	Patient bool
 }
 
@@ -91,7 +91,7 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	}
 	base := pg.New(config, conns-writers-1)
 	call := base.Limits.Call
-	base.Limits.Call = patience // of migrations
+	base.Limits.Call = patience // for migrations
 	db := &DB{Store: &records.Store{DB: base}, base: base, recent: packed.NewRecent(), known: known{rows: map[session.ID]session.Row{}}}
 	err = base.View(ctx, func(c *pg.Conn) error { return db.prepare(c, o.Existing) })
 	if !o.Patient {
@@ -142,7 +142,7 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Base returns the connections, for the packages below.
+// Base returns the connections, for the packages in this folder.
 func (db *DB) Base() *pg.DB { return db.base }
 
 // ReadOnly reports that the database could not be written when it was opened.
@@ -178,7 +178,7 @@ func (m missingEvent) Error() string {
 	return fmt.Sprintf("the database is damaged: the last event of conversation %s is missing; run deckhand doctor %s, or restore a backup", string(m), string(m))
 }
 
-// OfConversation is the method by which the doctor recognises that the rest of the database can be read.
+// OfConversation returns the ID. The doctor takes an error with this method as a sign that the rest of the database can be read.
 func (m missingEvent) OfConversation() string { return string(m) }
 
 // Check looks for sessions whose log does not end with the event that their row names.

@@ -140,7 +140,7 @@ func (l *serverLease) release() {
 	})
 }
 
-// Alone runs a transaction in which no server uses the database: none has a lease, and none gets one until it ends.
+// Alone runs do in a transaction. It fails if another server has a lease, and none gets one until the transaction ends.
 func (db *DB) Alone(ctx context.Context, do func(*pg.Conn) error) error {
 	own := ""
 	if db.lease != nil {

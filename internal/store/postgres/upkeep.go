@@ -41,7 +41,7 @@ func (u *upkeep) close() {
 	<-u.ended
 }
 
-// loop begins with the first round: a server that is restarted often would have none.
+// loop starts with a round, because a server that is restarted often would never reach a later one.
 func (u *upkeep) loop(ctx context.Context) {
 	defer close(u.ended)
 	for ctx.Err() == nil { // failures are retried in the next round
@@ -57,8 +57,8 @@ func (db *DB) Tend(ctx context.Context, before time.Time) error { return db.comp
 // cold is a session whose log can be compressed from one event to another.
 type cold struct{ n, from, to int64 }
 
-// compress compresses the logs that were written last before a time. One that cannot be compressed does not keep the others
-// from it.
+// compress compresses the logs that were written last before a time. If one cannot be compressed, it continues with the
+// others.
 func (db *DB) compress(ctx context.Context, before time.Time, rests int) (failed error) {
 	const piece = 1024
 	for n, seen := int64(0), piece; seen == piece; {

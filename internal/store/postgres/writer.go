@@ -65,7 +65,7 @@ func newWriter(db *DB) *writer {
 }
 
 // append queues a batch and waits until it is durable. When ctx ends first, it may or may not be
-// stored. A batch whose turn does not come is refused; the time of a group that is under way is limited.
+// stored. A batch that waits too long for its turn is refused; the time of a group in progress is limited.
 func (w *writer) append(ctx context.Context, a *appending) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -340,7 +340,7 @@ func (db *DB) write(ctx context.Context, size int, do func(*conn) error) error {
 	return db.writer.write(ctx, size, do)
 }
 
-// Select runs a query, and Execute a statement, for package audit.
+// Select runs a query for package audit, and Execute runs a statement.
 func (db *DB) Select(ctx context.Context, sql string, each func(row []driver.Value) error, args ...driver.Value) error {
 	return db.readers.read(ctx, func(c *conn) error { return c.query(sql, each, args...) })
 }

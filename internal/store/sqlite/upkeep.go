@@ -69,9 +69,9 @@ func (u *upkeep) close() {
 	u.both.Wait()
 }
 
-// tend begins with the first round: a server that is restarted often would have none.
+// tend starts with a round, because a server that is restarted often would never reach a later one.
 func (u *upkeep) tend(ctx context.Context) {
-	for ctx.Err() == nil { // what fails is tried again
+	for ctx.Err() == nil { // failures are retried in the next round
 		_ = u.db.compress(ctx, time.Now().Add(-coldAfter), restFor)
 		_ = u.db.mergeWords(ctx, restFor)
 		_ = u.db.shrink(ctx, restFor)
@@ -123,8 +123,8 @@ func (db *DB) shrink(ctx context.Context, rests int) error {
 // cold is a session whose log can be compressed from one event to another.
 type cold struct{ n, from, to int64 }
 
-// compress compresses the logs that were written last before a time. One that cannot be compressed does not keep the
-// others from it.
+// compress compresses the logs that were written last before a time. If one cannot be compressed, it continues
+// with the others.
 func (db *DB) compress(ctx context.Context, before time.Time, rests int) (failed error) {
 	for n := int64(0); ; {
 		var logs []cold

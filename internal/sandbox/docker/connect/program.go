@@ -92,7 +92,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// unhidden changes what makes the engine's client replace an error with one that names no cause.
+// unhidden changes the words that make the engine's client replace an error with one that names no cause.
 var unhidden = strings.NewReplacer("dial unix ", "dial ", "connection refused", "Connection refused")
 
 func (c *conn) Write(b []byte) (int, error) { return c.in.Write(b) }

@@ -72,8 +72,8 @@ var bash = dialect{
 			`__dh_r() { builtin return "$__dh_s"; }`,
 			`__dh_m() { [[ -t 255 ]] || __dh_w; builtin printf '` + mark + `;%s;%s;%s;%s\a' "$1" "$__dh_n" "$__dh_s" "$__dh_o" >&255; }`,
 			bashTrap,
-			// Where a command has left everything as it was, nothing is to be repaired. This function is short, and calls no other
-			// one, since bash copies a function each time it is called.
+			// If the command changed nothing that must be repaired, this is all. The function is short and calls no other one,
+			// because bash copies a function each time it is called.
 			`__dh_e() { if [[ ${__dh_n-} && ${__dh_d-}${__dh_v-}${__dh_K-} == 0 && $- != *[evx]* && -t 1 && -t 9 && -t 255 && $PS1 == "$__dh_p" && ! ${PS0-}${PS2-} && ${PROMPT_COMMAND[*]-} == "$__dh_q" ]] && ` +
 				`builtin enable ` + bashUses + ` && builtin eval builtin :; then __dh_s=$__dh_z __dh_d=1 __dh_o=; else __dh_f; fi; }`,
 			// A command may have unset our variables.

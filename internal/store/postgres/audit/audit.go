@@ -19,7 +19,7 @@ type Audit struct{ DB *postgres.DB }
 
 var _ store.Audit = Audit{}
 
-// piece is how many rows are read at a time: a statement has a time limit.
+// piece is how many rows are read at a time, because a statement has a time limit.
 const piece = 1000
 
 // Sessions implements store.Audit.

@@ -26,7 +26,7 @@ var (
 	nested = off("enable_hashjoin", "enable_mergejoin") + indexed
 	limits = "set_config('statement_timeout', '" + millis(StatementTimeout) + "', true), set_config('lock_timeout', '" + millis(LockTimeout) + "', true)"
 	// durable is for writes: they must survive a crash even if synchronous_commit is off for the database. If packets are dropped in
-	// the middle of one, the database must notice soon: its default is two hours, in which the locks of the write remain.
+	// the middle of a write, the database must notice soon: by default it takes two hours, and the locks of the write remain.
 	durable = limits + ", set_config('idle_in_transaction_session_timeout', '" + millis(Limit) + "', true)" +
 		", set_config('tcp_keepalives_idle', '15', true), set_config('tcp_keepalives_interval', '5', true), set_config('tcp_keepalives_count', '3', true)" +
 		", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
@@ -63,7 +63,7 @@ type Conn struct {
 // binaryFormat asks for results in their binary form.
 var binaryFormat = []int16{1}
 
-// Exec runs a statement, and returns how many rows it changed. Outside of a transaction the statement is one itself.
+// Exec runs a statement, and returns how many rows it changed. Outside a transaction, the statement is a transaction of its own.
 func (c *Conn) Exec(sql string, args ...any) (int64, error) {
 	p, err := encode(args)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *Conn) Exec(sql string, args ...any) (int64, error) {
 var Enough = io.EOF
 
 // Query calls each for every row. The slice is valid during the call only, and each must not use
-// the connection. Outside of a transaction the statement is one itself.
+// the connection. Outside a transaction, the statement is a transaction of its own.
 func (c *Conn) Query(sql string, each func(row []any) error, args ...any) error {
 	p, err := encode(args)
 	if err != nil {
@@ -249,7 +249,7 @@ func (c *Conn) Stale() bool { return c.ended() || c.silent() }
 
 func (c *Conn) ended() bool { return c.raw.IsClosed() || time.Since(c.born) > maxAge }
 
-// silent asks the server, so that a connection that broke while it was idle is noticed.
+// silent reports whether the server does not respond on a connection that was idle for a while.
 func (c *Conn) silent() bool {
 	if time.Since(c.idle) <= idleCheck {
 		return false

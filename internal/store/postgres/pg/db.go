@@ -22,7 +22,7 @@ const (
 // DB is a bounded number of connections to a database, and what is known of its health.
 type DB struct {
 	pool *pool
-	// reserve is one more connection for what must not wait behind requests.
+	// reserve is one more connection, for statements that must not wait behind requests.
 	reserve *pool
 	Limits  Limits
 	// ReadOnly is true if the database cannot be written. It is set before the first use.
@@ -113,12 +113,12 @@ func (db *DB) View(ctx context.Context, do func(*Conn) error) error {
 	return view(ctx, db.pool, db.Limits.Call, do)
 }
 
-// Reserved is View for leases. They have a connection of their own: they would expire while requests hold all others.
+// Reserved is View for leases. They have their own connection, because they would expire while requests hold all others.
 func (db *DB) Reserved(ctx context.Context, do func(*Conn) error) error {
 	return view(ctx, db.reserve, db.Limits.Call, do)
 }
 
-// Ping is View for a question that only asks whether the database responds, also while requests hold all connections.
+// Ping is View with a short limit, to check that the database responds, even while requests hold all other connections.
 func (db *DB) Ping(ctx context.Context, do func(*Conn) error) error {
 	return view(ctx, db.reserve, db.Limits.Ping, do)
 }

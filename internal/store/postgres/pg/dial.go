@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// silence is after how long a connection ends whose packets are not confirmed: a network that drops packets tells no one, and
-// TCP itself would try again for a quarter of an hour, with pauses of up to two minutes.
+// silence is how long packets of a connection may stay unconfirmed before the connection ends. Dropped packets cause no error,
+// and TCP would retry for a quarter of an hour, with pauses of up to two minutes.
 const silence = 15 * time.Second
 
 // dial replaces pgconn's dialer, which notices a silent network after minutes.

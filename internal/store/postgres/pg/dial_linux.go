@@ -2,7 +2,7 @@ package pg
 
 import "golang.org/x/sys/unix"
 
-// limitSilence ends a connection whose packets are not confirmed. Where that cannot be set, the limits of callers remain.
+// limitSilence makes the kernel end a connection whose packets are not confirmed. If that fails, the limits of callers remain.
 func limitSilence(fd int) {
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
 }

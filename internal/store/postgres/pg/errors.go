@@ -130,7 +130,7 @@ func ofDatabase(err error) bool {
 	return errors.Is(err, ErrDown) || errors.Is(err, ErrSilent) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) || errors.Is(err, ErrBusy)
 }
 
-// Refuses reports whether the database refuses everything, and not only this statement.
+// Refuses reports whether the database refuses all statements, and not only this one.
 func Refuses(err error) bool {
 	return ofDatabase(err) && !errors.Is(err, ErrBusy) || errors.Is(err, ErrCrowded) || errors.Is(err, ErrClosed)
 }

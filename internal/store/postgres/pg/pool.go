@@ -23,7 +23,7 @@ const (
 type pool struct {
 	config *pgconn.Config
 	turn   chan struct{}
-	// waiting is how many callers wait for their turn.
+	// waiting is how many callers wait for a connection.
 	waiting atomic.Int64
 
 	mu   sync.Mutex
@@ -72,7 +72,7 @@ func (p *pool) get(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-// wait waits for a turn.
+// wait waits until the caller may have a connection.
 func (p *pool) wait(ctx context.Context) error {
 	select {
 	case p.turn <- struct{}{}:
@@ -104,7 +104,7 @@ func (p *pool) pop() (c *Conn, done bool) {
 		case c == nil:
 			return nil, done
 		case c.ended():
-		case c.silent(): // the others probably are, too, and each would take its time to say so
+		case c.silent(): // the others are probably silent, too, and each check would take until its timeout
 			p.drop()
 		default:
 			return c, done

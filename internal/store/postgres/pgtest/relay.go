@@ -47,10 +47,10 @@ func (r *Relay) Address(address string) string {
 	return "postgres:///" + path + "?" + q.Encode()
 }
 
-// Silence keeps all connections open and accepts new ones, but forwards nothing until Forward is called. Neither side is told.
+// Silence keeps all connections open and accepts new ones, but forwards nothing until Forward is called. Neither side gets an error.
 func (r *Relay) Silence() { r.set(true) }
 
-// Forward ends a silence. What was sent during it arrives.
+// Forward ends a silence. Data that was sent during it arrives.
 func (r *Relay) Forward() { r.set(false) }
 
 func (r *Relay) set(silent bool) {

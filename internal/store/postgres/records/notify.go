@@ -76,7 +76,7 @@ func (t Tx) RemoveWebhook(id string) error {
 	return err
 }
 
-// sometime is a stored time that is zero if the number is 0, and orZero the reverse.
+// sometime converts a stored time, 0 to the zero time. orZero is the reverse.
 func (t Tx) sometime(v any) time.Time {
 	if pg.Number(v) == 0 {
 		return time.Time{}

@@ -32,7 +32,7 @@ func (s *Store) QueueTx(c *pg.Conn, name string) (Tx, error) {
 	return s.queueTx(c, name, "SELECT pg_advisory_xact_lock($1::int, $2::int)::text, "+databaseTime, int64(pg.LockQueue), int64(pg.Digest(name)))
 }
 
-// queueTx returns a queue after a query whose last column is the time of the database.
+// queueTx runs a query whose last column is the time of the database, and returns a queue that uses this time.
 func (s *Store) queueTx(c *pg.Conn, name, sql string, args ...any) (Tx, error) {
 	t := Tx{c: c, queue: name}
 	_, err := c.One(sql, func(v []any) {
@@ -47,7 +47,7 @@ func (s *Store) queueTx(c *pg.Conn, name, sql string, args ...any) (Tx, error) {
 	return t, err
 }
 
-// stored returns a time of this server as it is stored, and orNull the same with NULL for none.
+// stored converts a time of this server to a stored one, and orNull does the same with NULL for the zero time.
 func (t Tx) stored(at time.Time) any { return pg.Micros(at.Add(t.ahead)) }
 
 func (t Tx) orNull(at time.Time) any {

@@ -20,7 +20,7 @@ type Audit struct{ DB *sqlite.DB }
 
 var _ store.Audit = Audit{}
 
-// piece is how many rows are read at a time: others write between two pieces.
+// piece is how many rows are read at a time, so that others can write between two pieces.
 const piece = 1000
 
 // first is the key before the first event of a session.
