@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sudo stands for the command of the same name, which a minimal machine does not have. Like it, it does not pass environment variables on.
+// sudo stands for the command of the same name, which a minimal machine does not have. Like sudo, it does not pass on environment variables.
 const sudo = `#!/bin/sh
 if test "$1" = -u; then
 	user=$2
@@ -114,7 +114,7 @@ func (b *box) restores() {
 	b.ends(id, `again kept\n`)
 }
 
-// showsSocket applies the drop-in of the manual for an engine of another user, and expects that the service can use the socket.
+// showsSocket applies the drop-in of the manual for an engine of another user, and checks that the service can use the socket.
 func (b *box) showsSocket() {
 	b.t.Helper()
 	text, err := os.ReadFile("../docs/install.md")

@@ -97,7 +97,7 @@ func TestPackageScriptsStartTheService(t *testing.T) {
 	}
 }
 
-// A service that does not start is reported, and does not fail the installation.
+// If the service does not start, the installation reports it and succeeds.
 func TestPackageScriptsReportAFailedStart(t *testing.T) {
 	t.Parallel()
 	for _, upgrade := range []bool{false, true} {

@@ -78,7 +78,7 @@ func TestScheduleIsReproducible(t *testing.T) {
 	}
 }
 
-// The output has the end of the history, and the kept file all of it.
+// The output has the end of the history, and the file has all of it.
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	r := &run{options: options{failed: t.TempDir()}, dir: filepath.Join(t.TempDir(), "run")}

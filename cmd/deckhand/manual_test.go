@@ -202,7 +202,7 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// The addresses of PostgreSQL and NATS in pages, in whose places are those of real ones.
+// The addresses of PostgreSQL and NATS in pages. The test replaces them with the addresses of real servers.
 const (
 	manualDatabase = "127.0.0.1:5432"
 	manualNATS     = "nats://127.0.0.1:4222"

@@ -96,7 +96,7 @@ func TestMetrics(t *testing.T) {
 	promtool(t, text, "check", "metrics")
 }
 
-// metricsPage is the page about metrics, without the section about those that only several servers have, and that section.
+// metricsPage returns the page about metrics without the section about several servers, and that section.
 func metricsPage(t *testing.T) (page, several string) {
 	t.Helper()
 	b, err := os.ReadFile("../../docs/metrics.md")

@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// painted is an event of a version that does not exist yet.
+// painted is an event of a future version.
 type painted struct{}
 
 func (painted) Kind() session.Kind { return "painted" }

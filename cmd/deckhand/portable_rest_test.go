@@ -66,7 +66,7 @@ func about(settings string) []exported {
 	}
 }
 
-// The settings of a conversation go with it, without secrets. Those that loosen a limit, or that need a decision, are reported.
+// An export has the settings of the conversation without secrets. An import reports those that loosen a limit or need a decision.
 func TestExportedSettings(t *testing.T) {
 	t.Parallel()
 	a := serve(t, "")
@@ -121,7 +121,7 @@ func TestExportedSettings(t *testing.T) {
 		t.Errorf("skipped %s", skipped)
 	}
 
-	// What a file must not do.
+	// Settings that a file must not apply.
 	for settings, want := range map[string]string{
 		`{"approval":"never"}`:            "", // the same as the settings
 		`{"approval":"whatever"}`:         "{approval The file has an unknown approval mode.}",
@@ -165,7 +165,7 @@ func TestImportedLinks(t *testing.T) {
 	b.remove(made.ConversationID)
 }
 
-// What no server would import is not exported.
+// A conversation that exceeds the limits of an import is not exported.
 func TestExportTooLarge(t *testing.T) {
 	t.Parallel()
 	b := serve(t, "")

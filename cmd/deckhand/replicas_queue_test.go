@@ -17,7 +17,7 @@ import (
 	"deckhand/internal/llm/llmtest"
 )
 
-// slots are the running conversations of a user on all servers, as a server knows them.
+// slots returns the running conversations of a user on all servers, as one server reports them.
 func (b *box) slots(user string) int {
 	b.t.Helper()
 	_, text, _ := b.raw("GET", "/api/admin/health", "")
@@ -100,7 +100,7 @@ func TestAPIServer(t *testing.T) {
 	})
 }
 
-// The limit per user is for all servers. A queued conversation can be stopped on any of them, and the next one moves up.
+// The limit per user applies to all servers. A queued conversation can be stopped on any of them, and the next one moves up.
 func TestReplicasShareLimits(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2, "--max-running", "4", "--max-running-per-user", "1")
@@ -187,8 +187,8 @@ func TestReplicaStops(t *testing.T) {
 	}
 }
 
-// Replies appear while they are written even if NATS takes only small messages. The state of the connection and of the lease are
-// metrics, and they are documented.
+// Replies appear while they are written even if NATS accepts only small messages. The metrics of the connection and the lease are
+// exported and documented.
 func TestMetricsOfSeveralServers(t *testing.T) {
 	t.Parallel()
 	f := newFleetOn(t, "max_payload: 2048\n", 2)
@@ -244,7 +244,7 @@ func TestMetricsOfSeveralServers(t *testing.T) {
 	})
 }
 
-// metric is the value of a metric without labels.
+// metric returns the value of a metric without labels.
 func metric(t *testing.T, metrics, name string) float64 {
 	t.Helper()
 	_, rest, _ := strings.Cut(metrics, "\n"+name+" ")

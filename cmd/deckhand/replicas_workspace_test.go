@@ -159,8 +159,8 @@ func TestReplicasImport(t *testing.T) {
 	a.said(made.ConversationID, seen[len(seen)-1].ID, "kept-text")
 }
 
-// A server that only answers requests passes imports on to one that runs agents. Without one it refuses them, and conversations whose
-// workspace is there say so.
+// A server that only answers requests forwards imports to one that runs agents. Without such a server, it refuses them. Conversations with
+// a workspace on it say so.
 func TestImportWithRoles(t *testing.T) {
 	t.Parallel()
 	local := withSandbox(t, "local")

@@ -23,8 +23,8 @@ func TestUpgradeSideBySide(t *testing.T) {
 	first.demo("scripted/demo")
 	var ids []string
 	last := map[string]int64{}
-	// each has every conversation answer once more, asked through one server and followed on another. It asks all of them at once:
-	// versions that do not understand each other's messages notice changes only after a while.
+	// each sends a message to every conversation through one server and follows the reply on another. It sends all of them at once,
+	// because versions that do not understand each other's messages notice changes only after a while.
 	each := func(asked, followed *box, text string) {
 		t.Helper()
 		var all sync.WaitGroup
@@ -82,7 +82,7 @@ func TestUpgradeSideBySide(t *testing.T) {
 	}
 }
 
-// at is true for the event with this ID.
+// at matches the event with this ID.
 func at(id int64) func(client.LegacyItem) bool {
 	return func(it client.LegacyItem) bool { return it.ID == id }
 }

@@ -24,7 +24,7 @@ func (b *box) partsByID() (health.ServerHealth, map[string]health.HealthPart) {
 	return h, parts
 }
 
-// The health of a server names the versions of what it runs on.
+// The health of a server has the versions of the database, Go and the operating system.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	h, parts := serve(t, "").partsByID()
@@ -51,7 +51,7 @@ func TestVersionOfTheEngine(t *testing.T) {
 	})
 }
 
-// Of several servers, each shows its connection to NATS.
+// Each of several servers shows its connection to NATS.
 func TestVersionsOfReplicas(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)

@@ -189,7 +189,7 @@ func TestMaxKeys(t *testing.T) {
 	create(t, g, "ada", false, 0)
 }
 
-// Requests to several servers count together. Each may allow a burst before it knows of the others, which is made up for.
+// Requests to several servers count together. Each may allow a burst before it knows of the others, and the buckets then owe these tokens.
 func TestLimitsOfSeveralServers(t *testing.T) {
 	a, _, c := newTestGate(t)
 	b, _, _ := newTestGate(t)

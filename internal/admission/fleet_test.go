@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// several are gates that tell each other their news.
+// several are gates that exchange their news.
 type several []*rig
 
 func newSeveral(l Limits, names ...string) (all several) {
@@ -24,7 +24,7 @@ func newSeveral(l Limits, names ...string) (all several) {
 	return all
 }
 
-// tell exchanges news at the same time, until there are none.
+// tell exchanges the news of all gates at the same time, until there are none.
 func (all several) tell() {
 	for {
 		var said []News
@@ -48,7 +48,7 @@ func (all several) hear(said []News) {
 	}
 }
 
-// runs counts the slots of a user everywhere.
+// runs counts the slots of a user on all servers.
 func (all several) runs(user string) (n int) {
 	for _, r := range all {
 		n += r.line.used.users[user]
@@ -115,7 +115,7 @@ func TestServersTakeTurns(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes on whichever server, limits hold, and once all know everything no slot is free that a conversation waits for.
+// With random changes on random servers, limits hold. Once all news are exchanged, no slot is free that a conversation waits for.
 func TestSeveralServersLoseNoPlace(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -151,8 +151,8 @@ func TestSeveralServersLoseNoPlace(t *testing.T) {
 	}
 }
 
-// The limits of the queue are those of all servers, on a server without agents too. What it accepted counts before a server
-// reports it.
+// The limits of the queue apply to all servers together, also on a server without agents. Messages that it accepted count before
+// another server reports them.
 func TestQueueOfSeveralServersIsFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestQueueOfSeveralServersIsFull(t *testing.T) {
 	})
 }
 
-// Followers on every server are told positions, and that a conversation waits no more.
+// Followers on every server get positions, and a notice when a conversation no longer waits.
 func TestPositionsOnOtherServers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestPositionsOnOtherServers(t *testing.T) {
 	})
 }
 
-// Lost messages are made up for by the next complete list, and silent servers are forgotten.
+// The next complete list corrects lost messages, and silent servers are dropped.
 func TestLostNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestLostNews(t *testing.T) {
 	})
 }
 
-// What other servers may take is what waits for a slot here and was never claimed, in the order of the queue.
+// Other servers may take conversations that wait for a slot here and were never claimed, in the order of the queue.
 func TestSurplus(t *testing.T) {
 	t.Parallel()
 	r := newRig(wide(2, 2))
@@ -298,7 +298,7 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-// Two users with long turns cannot have all slots: one is kept for users without any.
+// Two users with long turns cannot have all slots: one is kept for users who have none.
 func TestKeptSlot(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -451,7 +451,7 @@ func TestNoServerDuringARestore(t *testing.T) {
 	unlock()
 }
 
-// The workspaces of a server are restored with its name, beside a database that is in use.
+// The workspaces of a server are restored with its name while other servers use the database.
 func TestWorkspacesOnly(t *testing.T) {
 	t.Parallel()
 	o := data(t)

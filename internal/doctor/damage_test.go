@@ -52,7 +52,7 @@ func (p patient) open(o doctor.Opening) (everything, error) {
 	return everything{db, open.Audit(db)}, nil
 }
 
-// with runs a function on the open database.
+// with opens the database and runs a function on it.
 func (p patient) with(do func(everything) error) {
 	p.t.Helper()
 	db, err := p.open(doctor.Opening{})
@@ -72,7 +72,7 @@ func (p patient) with(do func(everything) error) {
 	}
 }
 
-// damage runs a statement behind the store's back. It is written for SQLite.
+// damage runs a statement without the store. It is written for SQLite.
 func (p patient) damage(sql string) {
 	p.t.Helper()
 	p.with(func(db everything) error {
@@ -121,7 +121,7 @@ func talk(ctx context.Context, db everything, id session.ID) error {
 	return nil
 }
 
-// later is an event of a version that does not exist yet.
+// later is an event of a future version.
 type later struct{}
 
 func (later) Kind() session.Kind { return "painted" }
@@ -194,7 +194,7 @@ func TestDamages(t *testing.T) {
 	}
 }
 
-// newer checks that the events of a newer version are no damage, and are kept.
+// newer checks that events of a newer version do not count as damage and are kept.
 func (p patient) newer() {
 	t, ctx := p.t, p.t.Context()
 	stored := func() (text string) {
@@ -226,7 +226,7 @@ func (p patient) newer() {
 	}
 }
 
-// A database on a server is verified also where no server has its data directory, and nothing is created there.
+// A PostgreSQL database is verified also on a machine without a data directory, and nothing is created there.
 func TestWithoutDataDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -42,7 +42,7 @@ func TestCancelledWork(t *testing.T) {
 	}
 }
 
-// While the database does not answer, clients are told when to try again.
+// While the database does not respond, responses say when to retry.
 func TestDatabaseThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{pg.ErrDown, pg.ErrCrowded, fmt.Errorf("%w (%w)", pg.ErrSilent, context.DeadlineExceeded), context.DeadlineExceeded} {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 const firstSQLite, firstPostgres = 13, 4
 
 // A server that does not know a kind cannot read conversations with such events, so it must not start on a database that may have
-// them: a new kind comes with a migration that older servers refuse.
+// them: a new kind needs a migration after which older servers refuse to start.
 func TestKindsComeWithAMigration(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "kinds.txt"))
@@ -46,7 +46,7 @@ func TestKindsComeWithAMigration(t *testing.T) {
 		delete(listed, string(p.Kind()))
 		switch {
 		case !ok:
-			t.Errorf("%s is new: add a migration to SQLite and one to PostgreSQL, which names itself as the oldest schema that can use the database, and a line to testdata/kinds.txt", p.Kind())
+			t.Errorf("%s is new: add a migration to SQLite and one to PostgreSQL that names its own schema as the oldest that can use the database, and a line to testdata/kinds.txt", p.Kind())
 		case len(numbers) == 0:
 		case len(numbers) != 2:
 			t.Errorf("%s: the line has %d numbers", p.Kind(), len(numbers))
@@ -66,7 +66,7 @@ func TestKindsComeWithAMigration(t *testing.T) {
 	}
 }
 
-// schemas are the oldest schemas whose servers can use a database, by schema.
+// schemas maps each schema to the oldest one whose servers can use the database.
 func schemas(t *testing.T) map[int64]int64 {
 	t.Helper()
 	db, err := open.Database(t.Context(), config.Database{Dir: t.TempDir(), Address: pgtest.New(t)}, store.Options{})

@@ -8,7 +8,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// fill sets all fields of v, so that a field that is added later is a part of the test.
+// fill sets all fields of v, so that the test covers fields that are added later.
 func fill(v reflect.Value, text string, raw json.RawMessage) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -35,7 +35,7 @@ func fill(v reflect.Value, text string, raw json.RawMessage) {
 	}
 }
 
-// What is kept of an append in memory is what a reader of the store gets.
+// The events of an append that are kept in memory equal those that the store returns.
 func TestAppendedIsAsStored(t *testing.T) {
 	t.Parallel()
 	check := func(p session.Payload) (kept bool) {

@@ -37,7 +37,7 @@ func (w *worker) push(lane string) {
 	}))
 }
 
-// run works on the queue until stop is called, which waits for the end.
+// run works on the queue until stop is called. stop waits until it has ended.
 func (w *worker) run(name string, places int, members cluster.Leases, before func(lane string)) (stop func()) {
 	must(w.T, members.Hold(w.Context(), name))
 	r := queue.Runner{Store: w.Store, Logger: slog.New(slog.DiscardHandler), AtOnce: places, Clock: w.clock, Member: queue.Member{Name: name, Live: members.Live, Shared: true},
@@ -72,7 +72,7 @@ func (w *worker) run(name string, places int, members cluster.Leases, before fun
 	return stop
 }
 
-// Servers whose clocks differ by hours neither take what another works on, nor delay what is due.
+// Servers whose clocks differ by hours neither take work in progress from another server nor delay due work.
 func TestQueueWithOtherClocks(t *testing.T) {
 	t.Parallel()
 	for name, differs := range map[string]time.Duration{"ahead": 2 * time.Hour, "behind": -2 * time.Hour} {

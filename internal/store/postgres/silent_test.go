@@ -12,8 +12,8 @@ import (
 	"deckhand/internal/store/postgres/pgtest"
 )
 
-// While the network to the database drops all packets, every request is answered with an error within a limit, although nothing
-// else would end it. When the network is back, everything works at once.
+// While the network to the database drops all packets, every request gets an error within a limit, although nothing else would
+// end it. When the network is back, everything works at once.
 func TestSilentDatabase(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
@@ -71,7 +71,7 @@ func TestSilentDatabase(t *testing.T) {
 	}
 }
 
-// Requests that hold all connections keep neither leases from being renewed nor the server from being ready.
+// While requests hold all connections, leases are renewed and the server is ready.
 func TestLeasesHaveTheirConnection(t *testing.T) {
 	t.Parallel()
 	direct := openNew(t)

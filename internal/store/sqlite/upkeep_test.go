@@ -353,7 +353,7 @@ func TestReadWhileCompressed(t *testing.T) {
 	}
 }
 
-// A log that cannot be compressed does not keep those after it from being compressed, and a server begins with it when it starts.
+// If a log cannot be compressed, those after it still are. Compression begins when the server starts.
 func TestUpkeepBeginsAtOnce(t *testing.T) {
 	t.Parallel()
 	db := openNew(t)

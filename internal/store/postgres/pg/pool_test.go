@@ -11,7 +11,7 @@ import (
 	"deckhand/internal/store/postgres/pgtest"
 )
 
-// The line of those who wait for a connection is bounded. Who is one too many is told at once.
+// The number of callers that wait for a connection is limited. Further callers get an error at once.
 func TestBoundedLine(t *testing.T) {
 	t.Parallel()
 	config, err := pgconn.ParseConfig(pgtest.New(t))
