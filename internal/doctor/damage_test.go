@@ -187,7 +187,7 @@ func TestDamages(t *testing.T) {
 			if out, err = p.examined(dir, false); err == nil {
 				t.Error("the ledger is believed")
 			}
-			has(out, "user ada spent $0.0000, and the conversations spent $")
+			has(out, "it has $0.0000 for user ada, whose conversations spent $")
 			p.damage(fmt.Sprintf("UPDATE spending SET amount = %d", int64(1e15)))
 			p.newer()
 		})
