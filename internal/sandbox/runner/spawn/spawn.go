@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 
@@ -234,10 +235,19 @@ func (s *Spawner) Start(a Attr) (*Process, error) {
 	select {
 	case work <- f:
 		<-finished
+		if err == nil {
+			endFirst(p.PID)
+		}
 		return p, err
 	case <-s.quit:
 		return nil, os.ErrClosed
 	}
+}
+
+// endFirst has the kernel end a process, or one that it starts, when the sandbox has used up its memory. Without this
+// it may end the runner, and with it everything else. A container may not permit the change.
+func endFirst(pid int) {
+	_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("1000"), 0)
 }
 
 // CanStart reports whether another process can be started now: a limit may be reached.

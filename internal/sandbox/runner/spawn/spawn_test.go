@@ -99,6 +99,14 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// When memory is used up, the kernel ends what was started and not this process.
+func TestStartedProcessesEndFirst(t *testing.T) {
+	s := start(t, Options{})
+	if got, _ := out(t, s, Attr{Args: sh(`until test "$(cat /proc/self/oom_score_adj)" = 1000; do :; done; echo first`)}); got != "first\n" {
+		t.Errorf("gave %q", got)
+	}
+}
+
 func TestTerminalAndGroup(t *testing.T) {
 	s := start(t, Options{})
 	ids := func(pid int) (group, session int) {
