@@ -17,15 +17,21 @@ import (
 	"deckhand/internal/llm/llmtest"
 )
 
-// slots returns the running conversations of a user on all servers, as one server reports them.
-func (b *box) slots(user string) int {
+// queue is what a server reports of its queue.
+func (b *box) queue() health.HealthQueue {
 	b.t.Helper()
 	_, text, _ := b.raw("GET", "/api/admin/health", "")
 	var h health.ServerHealth
 	if err := json.Unmarshal([]byte(text), &h); err != nil {
 		b.t.Fatal(err)
 	}
-	for _, u := range h.Queue.Users {
+	return h.Queue
+}
+
+// slots returns the running conversations of a user on all servers, as one server reports them.
+func (b *box) slots(user string) int {
+	b.t.Helper()
+	for _, u := range b.queue().Users {
 		if u.User == user {
 			return u.Running
 		}
@@ -115,7 +121,10 @@ func TestReplicasShareLimits(t *testing.T) {
 		one.queued(second, 1, "user_limit")
 	}
 	third := b.create("third")
-	a.queued(third, 2, "user_limit")
+	a.until("the third is queued", func() bool { // each server counts the positions of its own queue
+		p := a.place(third)
+		return p != nil && p.Reason == "user_limit"
+	})
 	if _, err := a.client.Stop(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
@@ -165,24 +174,27 @@ func TestReplicasShareSlots(t *testing.T) {
 func TestReplicaStops(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
-	a, b := f.boxes[0], f.boxes[1]
 	model := newPatient(t)
-	model.uses(t, a.client)
-	id := a.create("hello")
+	model.uses(t, f.boxes[0].client)
+	id := f.boxes[0].create("hello")
 	<-model.asked
-	a.until("it works there", func() bool { return a.slots("admin") == 1 })
+	works := -1
+	until(t, "a server works on it", func() bool {
+		works = slices.IndexFunc(f.boxes, func(b *box) bool { return b.queue().Running == 1 })
+		return works >= 0
+	})
 	stopped := time.Now()
-	if err := f.commands[0].Process.Signal(syscall.SIGTERM); err != nil {
+	if err := f.commands[works].Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	<-model.asked
 	t.Logf("asked again by the other server after %v", time.Since(stopped).Round(time.Millisecond))
 	model.open()
-	seen := describe(b.follow(id, 0, agentIs("awaiting_user_input")))
+	seen := describe(f.boxes[1-works].follow(id, 0, agentIs("awaiting_user_input")))
 	if n := strings.Count(seen, `"source":"agent","message":"done"`); n != 1 {
 		t.Errorf("%d answers:\n%s", n, seen)
 	}
-	if err := f.commands[0].Wait(); err != nil {
+	if err := f.commands[works].Wait(); err != nil {
 		t.Errorf("the server that was stopped: %v", err)
 	}
 }
