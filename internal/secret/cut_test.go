@@ -50,7 +50,7 @@ func shows(text, hidden string) string {
 func TestCutsShowNothing(t *testing.T) {
 	t.Parallel()
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	random := rand.New(rand.NewPCG(1, 2))
+	random, bare := rand.New(rand.NewPCG(1, 2)), strings.NewReplacer(" "+Mask+" ", Mask, " "+Mask, Mask, Mask+" ", Mask)
 	word := func(n int) string {
 		b := make([]byte, n)
 		for i := range b {
@@ -88,7 +88,8 @@ func TestCutsShowNothing(t *testing.T) {
 					_, _ = w.Write([]byte(rest[:n]))
 					rest = rest[n:]
 				}
-				if got, want := out.String()+w.Held(), m.String(short); got != want && got != want+Mask && !strings.HasSuffix(got, Mask) {
+				// A mask may cover the spaces beside it or not.
+				if got, want := bare.Replace(out.String()+w.Held()), bare.Replace(m.String(short)); got != want && got != want+Mask && !strings.HasSuffix(got, Mask) {
 					t.Fatalf("%s, %d: in pieces %q, as a whole %q", name, n, got, want)
 				} else if part := shows(got, hidden); part != "" {
 					t.Fatalf("%s, %d: in pieces, %q shows %q", name, n, got, part)
