@@ -51,7 +51,7 @@ func (d *Driver) Discard(ctx context.Context, h sandbox.Handle) error {
 
 // fold removes what a sandbox that does not run has no use for: limits, its socket.
 func (d *Driver) fold(ctx context.Context, p *place) error {
-	err := cgroup.Remove(ctx, p.meta.Groups)
+	err := cgroup.Remove(context.WithoutCancel(ctx), p.meta.Groups) // its processes have ended
 	_ = os.Remove(filepath.Join(p.dir, socketName))
 	return err
 }
