@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"deckhand/internal/store/packed"
@@ -19,6 +20,8 @@ const (
 	coldEvery = 6 * time.Hour
 	// restFor is how long upkeep rests for each moment of work.
 	restFor = 9
+	// tenders is how many logs are compressed at the same time without rests.
+	tenders = 4
 )
 
 // upkeep is the goroutine that compresses old logs. Its work can be repeated, and done by several
@@ -78,19 +81,43 @@ func (db *DB) compress(ctx context.Context, before time.Time, rests int) (failed
 			return err
 		}
 		packed.Rest(ctx, begin, rests)
-		for _, l := range logs {
-			begin := time.Now()
-			for err = nil; l.from < l.to && err == nil; {
-				err = db.compressNext(ctx, &l)
-			}
-			if err != nil && (ctx.Err() != nil || pg.Refuses(err)) {
+		workers := 1
+		if rests == 0 {
+			workers = tenders
+		}
+		errs := make([]error, workers)
+		var group sync.WaitGroup
+		for i := range workers {
+			group.Go(func() {
+				for at := i; at < len(logs) && !hopeless(ctx, errs[i]); at += workers {
+					begin := time.Now()
+					if err := db.compressLog(ctx, logs[at]); errs[i] == nil || hopeless(ctx, err) {
+						errs[i] = err
+					}
+					packed.Rest(ctx, begin, rests)
+				}
+			})
+		}
+		group.Wait()
+		for _, err := range errs {
+			if failed = cmp.Or(failed, err); hopeless(ctx, err) {
 				return err
 			}
-			failed = cmp.Or(failed, err)
-			packed.Rest(ctx, begin, rests)
 		}
 	}
 	return failed
+}
+
+// hopeless reports whether other logs cannot be compressed either after an error.
+func hopeless(ctx context.Context, err error) bool {
+	return err != nil && (ctx.Err() != nil || pg.Refuses(err))
+}
+
+func (db *DB) compressLog(ctx context.Context, l cold) (err error) {
+	for l.from < l.to && err == nil {
+		err = db.compressNext(ctx, &l)
+	}
+	return err
 }
 
 // errMeanwhile means that the rows have changed since they were read.
@@ -126,6 +153,10 @@ func (db *DB) compressNext(ctx context.Context, l *cold) error {
 	}
 	body := p.Row()
 	err = db.base.Update(ctx, func(c *pg.Conn) error {
+		// If a crash undoes this, the rows are as they were.
+		if _, err := c.Exec("SET LOCAL synchronous_commit = off"); err != nil {
+			return err
+		}
 		changed, err := c.Exec("UPDATE deckhand.sessions SET compressed = $2 WHERE n = $1 AND compressed = $3 AND last >= $2 AND NOT deleted", l.n, last, first)
 		if err != nil {
 			return err
