@@ -180,6 +180,7 @@ type Loop struct {
 	watched map[session.ID]map[chan struct{}]bool
 
 	schemas     schemas
+	wired       wired
 	transcripts *lately.Cache[*transcript] // a missing one is read from the log
 }
 

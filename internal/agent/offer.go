@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"sync"
 
 	"deckhand/internal/llm"
 	"deckhand/internal/tool"
@@ -61,6 +62,22 @@ func find(tools []tool.Tool, name string) tool.Tool {
 		}
 	}
 	return nil
+}
+
+// wired keeps what wireTools returned last: most conversations have the same tools.
+type wired struct {
+	mu    sync.Mutex
+	tools []tool.Tool
+	raw   json.RawMessage
+}
+
+func (w *wired) of(tools []tool.Tool) json.RawMessage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !same(w.tools, tools) {
+		w.tools, w.raw = tools, wireTools(tools)
+	}
+	return w.raw
 }
 
 // wireTools is what clients are told of the tools that are always there, in the

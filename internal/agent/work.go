@@ -245,7 +245,7 @@ func (l *Loop) open(ctx context.Context, w *worker, last int64) (session.State, 
 			}
 			return s.Prepared(s.Claim, session.WorkspaceReady{})
 		},
-		func(s session.State) ([]session.Payload, error) { return brief(s, profile), nil },
+		func(s session.State) ([]session.Payload, error) { return l.brief(s, profile), nil },
 		func(s session.State) ([]session.Payload, error) {
 			if s.Last == found || !w.placed { // the first step does it, in one append with its call
 				return nil, nil
@@ -299,11 +299,11 @@ func (l *Loop) reclaim(ctx context.Context, w *worker) (session.State, error) {
 }
 
 // brief records the system prompt once, before the first turn.
-func brief(s session.State, p Profile) []session.Payload {
+func (l *Loop) brief(s session.State, p Profile) []session.Payload {
 	if s.Briefing || !s.Pending() && !s.Replaying() {
 		return nil
 	}
-	return []session.Payload{session.Briefed{Prompt: system(p, s.Created.Instructions), Tools: wireTools(p.Tools), Agent: p.Agent, Model: p.ModelName}}
+	return []session.Payload{session.Briefed{Prompt: system(p, s.Created.Instructions), Tools: l.wired.of(p.Tools), Agent: p.Agent, Model: p.ModelName}}
 }
 
 // fail records that the session cannot be started, so that it does not look as if it still were.

@@ -14,6 +14,33 @@ import (
 // changes.
 func asStored(p session.Payload) (session.Payload, bool) {
 	switch p := p.(type) {
+	case session.Created:
+		p.MCP = omitted(p.MCP)
+		return p, p.Then == nil && p.Forked == nil && valid(p.Owner, p.Trigger, p.Repository, p.Branch, p.Provider, p.Address, p.Instructions,
+			p.Replay, p.Fingerprint, string(p.Parent), p.Agent, p.Machine, string(p.Outside))
+	case session.Claimed:
+		return p, valid(p.By)
+	case session.WorkspaceStep:
+		return p, valid(p.Step, p.Message)
+	case session.WorkspaceReady:
+		handle, ok := compact(p.Handle)
+		p.Handle = handle
+		return p, ok
+	case session.Briefed:
+		tools, ok := compact(p.Tools)
+		p.Tools = tools
+		return p, ok && valid(p.Prompt, p.Agent, p.Model)
+	case session.RecallAsked:
+		return p, valid(p.Type, p.Query)
+	case session.Recalled:
+		details, ok := compact(p.Details)
+		p.Details, p.Items = details, omitted(p.Items)
+		for _, item := range p.Items {
+			ok = ok && valid(item.Name, item.Trigger, item.Content)
+		}
+		return p, ok && valid(p.Text)
+	case session.Titled:
+		return p, valid(p.Title)
 	case session.UserSaid:
 		p.Images, p.Files = omitted(p.Images), omitted(p.Files)
 		return p, valid(p.Text, p.Key) && valid(p.Images...) && valid(p.Files...)
@@ -63,7 +90,7 @@ func valid(texts ...string) bool {
 }
 
 // omitted is what an omitted list decodes to.
-func omitted(l []string) []string {
+func omitted[T any](l []T) []T {
 	if len(l) == 0 {
 		return nil
 	}

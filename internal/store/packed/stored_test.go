@@ -11,6 +11,9 @@ import (
 // fill sets all fields of v, so that the test covers fields that are added later.
 func fill(v reflect.Value, text string, raw json.RawMessage) {
 	switch v.Kind() {
+	case reflect.Pointer: // payloads with one are not kept
+	case reflect.Uint8:
+		v.SetUint(7)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			fill(v.Field(i), text, raw)
@@ -75,8 +78,8 @@ func TestAppendedIsAsStored(t *testing.T) {
 		}
 		check(empty.Interface().(session.Payload))
 	}
-	if kept != 7 {
-		t.Errorf("%d kinds are kept, want 7", kept)
+	if kept != 15 {
+		t.Errorf("%d kinds are kept, want 15", kept)
 	}
 	called := session.ModelAnswered{ToolCalls: []session.ToolCall{{ID: "a", Name: "b", Args: json.RawMessage(`{ }`)}}}
 	if !check(called) || string(called.ToolCalls[0].Args) != "{ }" {
