@@ -135,9 +135,17 @@ var (
 
 // family is a name without what tells two issues of one model apart.
 func family(name string) string {
-	name = version.ReplaceAllString(name, "")
-	name = dated.ReplaceAllString(name, "")
-	return dotted.ReplaceAllString(name, "$1-$2")
+	// Most names have none of these, and looking for a few bytes is cheaper than an expression.
+	if strings.Contains(name, "-v") {
+		name = version.ReplaceAllString(name, "")
+	}
+	if strings.Contains(name, "20") || strings.HasSuffix(name, "latest") {
+		name = dated.ReplaceAllString(name, "")
+	}
+	if strings.Contains(name, ".") {
+		name = dotted.ReplaceAllString(name, "$1-$2")
+	}
+	return name
 }
 
 // find looks for a model. The name is in lower case.

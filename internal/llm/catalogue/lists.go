@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	_ "embed"
-	"encoding/json"
 
 	"charm.land/catwalk/pkg/catwalk"
+	"github.com/go-json-experiment/json"
 )
 
 // packedLists are catwalk's model lists, compressed to a tenth of their size in the library. A test compares
@@ -20,7 +20,7 @@ func readLists() []catwalk.Provider {
 	var lists []catwalk.Provider
 	z, err := gzip.NewReader(bytes.NewReader(packedLists))
 	if err == nil {
-		err = json.NewDecoder(z).Decode(&lists)
+		err = json.UnmarshalRead(z, &lists)
 	}
 	if err != nil {
 		panic(err) // the file is part of the program

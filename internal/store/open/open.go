@@ -50,6 +50,16 @@ func Database(ctx context.Context, d config.Database, o store.Options) (store.Ba
 	if o.Temporary {
 		reserve = 0
 	}
+	if o.Templates != "" {
+		template := filepath.Join(o.Templates, fmt.Sprintf("empty-%d.db", sqlite.Schema))
+		_ = begin(d.Path, template, func(path string) error { // without it, the migrations take a little longer
+			db, err := sqlite.Open(ctx, path, sqlite.Options{})
+			if err != nil {
+				return err
+			}
+			return db.Close()
+		})
+	}
 	db, err := sqlite.Open(ctx, d.Path, sqlite.Options{Reserve: reserve, Upkeep: server})
 	if err != nil {
 		return nil, err
