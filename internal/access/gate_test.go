@@ -191,16 +191,21 @@ func TestChangeElsewhere(t *testing.T) {
 	login := func() error { _, err := g.Authenticate(t.Context(), plain); return err }
 	good(t, login())
 	for _, step := range []struct {
-		change func() error
-		want   error
+		change   func() error
+		want     error
+		disabled bool
 	}{
-		{func() error { return s.SetUserDisabled(t.Context(), "bob", true) }, ErrUnauthorized},
-		{func() error { return s.SetUserDisabled(t.Context(), "bob", false) }, nil},
-		{func() error { _, err := s.RevokeKey(t.Context(), key.ID, c.now()); return err }, ErrUnauthorized},
+		{func() error { return nil }, nil, false},
+		{func() error { return s.SetUserDisabled(t.Context(), "bob", true) }, ErrUnauthorized, true},
+		{func() error { return s.SetUserDisabled(t.Context(), "bob", false) }, nil, false},
+		{func() error { _, err := s.RevokeKey(t.Context(), key.ID, c.now()); return err }, ErrUnauthorized, false},
 	} {
 		good(t, step.change())
 		good(t, g.Refresh(t.Context()))
 		refused(t, login(), step.want)
+		if disabled, err := g.Disabled(t.Context(), "bob"); err != nil || disabled != step.disabled {
+			t.Errorf("disabled: %t, %v, want %t", disabled, err, step.disabled)
+		}
 	}
 }
 

@@ -131,10 +131,18 @@ func (g *Gate) CreateUser(ctx context.Context, name string, admin bool) (User, e
 }
 
 // Disabled reports whether a user is disabled. An unknown user, such as the owner of an imported conversation, is not.
+// Each turn asks, so the answer no is remembered like a good key: until the next Refresh after a change.
 func (g *Gate) Disabled(ctx context.Context, name string) (bool, error) {
+	hash, known := hashOf("user:"+name), g.cache.Load()
+	if _, ok := known.get(hash); ok {
+		return false, nil
+	}
 	u, err := g.store.User(ctx, name)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
+	}
+	if err == nil && !u.Disabled {
+		known.put(hash, Identity{}) // gives access to nothing
 	}
 	return u.Disabled, err
 }
