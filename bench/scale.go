@@ -64,7 +64,8 @@ func compareLooks(b *bench, part string, looks ...*look) error {
 
 func record(r *report.Report, b *bench, part string, none, few, full *look) {
 	n := report.Figure(float64(full.conversations), report.Count)
-	r.Add(part, "start to healthy with "+n+" conversations, against none", report.Millis, load.Median(full.starts), load.Median(none.starts)).AtMost(300).RatioAtMost(1.2)
+	r.Add(part, "start to healthy with "+n+" conversations, against none", report.Millis, load.Median(full.starts), load.Median(none.starts)).
+		AtMost(300).RatioAtMost(1.2).Comment("%d events in each", max(b.events, shortBook))
 	r.Add(part, "memory of an empty server", report.Megabytes, none.rss, 0).AtMost(40)
 	r.Add(part, "memory with "+n+" conversations, against none", report.Megabytes, full.rss, none.rss).Require(full.rss-none.rss <= 10, "at most 10 MB more")
 	r.Add(part, "first page of the list with "+n+", against an empty one", report.Millis, load.Median(full.list), load.Median(none.list)).AtMost(1)
