@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/cluster/natstest"
 )
 
-// Two servers with local workspaces are restored on other machines: each has its workspaces again, and conversations find them.
+// Two servers with local workspaces are restored on other machines: each has its workspaces again, and their conversations continue there.
 func TestBackupOfReplicas(t *testing.T) {
 	t.Parallel()
 	args := withSandbox(t, "local")

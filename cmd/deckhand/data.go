@@ -107,10 +107,10 @@ var (
 	copies   = &backups.Deps{Version: version, Database: func(d config.Database) backup.Database { return open.Copied{Database: d} }, Verify: examined.VerifyAll}
 	examined = &doctor.Opener{
 		Open: func(ctx context.Context, c config.DataFlags, o checks.Opening) (checks.Everything, error) {
-			return everything(openDataWith(ctx, c, access.Options{}, store.Options{Existing: o.Existing, Alone: o.Alone}))
+			return everything(openDataWith(ctx, c, access.Options{}, store.Options{Existing: o.Existing, Exclusive: o.Exclusive}))
 		},
-		Existing: func(ctx context.Context, c config.DataFlags, alone bool) (checks.Everything, error) {
-			return everything(openExistingWith(ctx, c, access.Options{}, store.Options{Alone: alone}))
+		Existing: func(ctx context.Context, c config.DataFlags, exclusive bool) (checks.Everything, error) {
+			return everything(openExistingWith(ctx, c, access.Options{}, store.Options{Exclusive: exclusive}))
 		},
 	}
 )

@@ -48,8 +48,8 @@ func (b *box) queued(id string, position int, reason string) {
 	})
 }
 
-// A server without agents creates conversations, shows their positions, refuses when the queue of all servers is full, and shows the
-// answers.
+// A server without agents creates conversations, shows their positions, refuses messages when the queue of all servers is full, and
+// shows the answers.
 func TestAPIServer(t *testing.T) {
 	t.Parallel()
 	limits := []string{"--max-running", "1", "--max-queued", "1", "--max-queued-per-user", "1"}

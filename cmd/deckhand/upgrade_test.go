@@ -72,10 +72,10 @@ func TestUpgradeSideBySide(t *testing.T) {
 
 	f.end(3)
 	f.program = ""
-	last2 := f.add(second.dir)
-	each(last2, upgraded, "To the newer alone")
+	final := f.add(second.dir)
+	each(final, upgraded, "To the newer alone")
 	for _, id := range ids {
-		a, b := upgraded.follow(id, 0, at(last[id])), last2.follow(id, 0, at(last[id]))
+		a, b := upgraded.follow(id, 0, at(last[id])), final.follow(id, 0, at(last[id]))
 		if describe(a) != describe(b) || !inOrder(a) {
 			t.Errorf("%s: one server shows\n%s\nthe other\n%s", id, describe(a), describe(b))
 		}

@@ -21,7 +21,7 @@ const (
 	keyLimit, userLimit, conflictLimit, failureLimit = "key", "user", "conflict", "failure"
 )
 
-// ShareLimits makes the Gate record uses for other servers, which Uses returns. Call it before the Gate is used.
+// ShareLimits makes the Gate record the uses that Uses returns for other servers. Call it before the Gate is used.
 func (g *Gate) ShareLimits() {
 	for _, b := range []*buckets[string]{g.requests, g.users, g.conflicts} {
 		b.uses = map[string]int{}
@@ -58,7 +58,7 @@ func (g *Gate) limits() map[string]*buckets[string] {
 	return map[string]*buckets[string]{keyLimit: g.requests, userLimit: g.users, conflictLimit: g.conflicts}
 }
 
-// used counts a use for report.
+// used counts a use, which report returns.
 func (b *buckets[K]) used(key K) {
 	if b.uses == nil {
 		return

@@ -13,10 +13,10 @@ func (w *worker) isAsking(st session.State) bool {
 	return st.Ask != nil && st.Ask.Call == w.asked && st.Claim == w.claim
 }
 
-// errGrew says that something was said since the history was read.
+// errGrew means that the history or the chosen model changed after it was read.
 var errGrew = errors.New("the session grew")
 
-// prepareCall records that the model is called, unless something else is to be done first: then that is done.
+// prepareCall records the start of a model call, or does what must come first, such as condensing the history.
 func (l *Loop) prepareCall(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
 	if st.InTurn && st.Asks >= p.MaxAsks {
 		return l.endTurn(ctx, w, t, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to continue.", p.MaxAsks))
@@ -53,9 +53,8 @@ func (l *Loop) prepareCall(ctx context.Context, w *worker, st session.State, p P
 	return st, nil
 }
 
-// reserve reserves the money for a call about exactly the history that was read,
-// with the model that is chosen now: what was not read is neither paid for nor
-// answered, but read first.
+// reserve reserves the money for a call. It returns errGrew if the history or the chosen
+// model has changed since it was read, so that the call includes every message.
 func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript) (session.State, error) {
 	return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
 		if s.Claim == w.claim && (s.Last != t.upTo || s.Overrides != w.chosen.Own) {
@@ -75,8 +74,8 @@ func (w *worker) askModel(s session.State, p Profile, t *transcript) ([]session.
 	return s.AskModel(w.claim, session.ModelAsked{Call: w.asked, Model: p.ModelName, Reserved: t.worstCase(p, w.offered(), w.answer)}, p.Budget)
 }
 
-// askingNext is the rule that calls the model in one append with the last result it waits for. It does nothing
-// if something is to be done between the two: then the next step does that, and calls the model.
+// askingNext returns a rule that records the next model call in the same append as the last result that the model waits
+// for. If something must be done in between, the rule does nothing: the next step does that and then calls the model.
 func (l *Loop) askingNext(ctx context.Context, w *worker, p Profile, t *transcript, r session.ToolReturned) func(session.State) ([]session.Payload, error) {
 	nothing := func(session.State) ([]session.Payload, error) { return nil, nil }
 	now, known := l.Sessions.Known(ctx, w.id)
@@ -84,7 +83,7 @@ func (l *Loop) askingNext(ctx context.Context, w *worker, p Profile, t *transcri
 		return nothing
 	}
 	if err := t.advance(ctx, l.Log, now); err != nil {
-		return nothing // the next step meets the error, too
+		return nothing // the next step gets the same error
 	}
 	if w.refresh(ctx, p) {
 		t.since += int64(w.offered())
@@ -105,7 +104,7 @@ func (l *Loop) askingNext(ctx context.Context, w *worker, p Profile, t *transcri
 		defer t.grow(-result)
 		out, err := w.askModel(s, p, t)
 		if err != nil {
-			return nil, nil // the next step says what is wrong
+			return nil, nil // the next step reports the error
 		}
 		return out, nil
 	}

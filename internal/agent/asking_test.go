@@ -8,7 +8,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// appends records what each append has.
+// appends records the kinds of events in each append.
 func appends(r *rig) (kinds func() []string) {
 	var mu sync.Mutex
 	var got []string
@@ -52,7 +52,7 @@ func TestResultAndNextCallAreOneAppend(t *testing.T) {
 	}
 }
 
-// What was said while a tool ran is read before the model is called again.
+// A message that arrives while a tool runs is read before the next model call.
 func TestMessageDuringACallIsReadFirst(t *testing.T) {
 	r, _, running, goOn := held(t, false, calls(called("a", "say", `{"text":"first"}`)), done("ok"))
 	kinds := appends(r.rig)

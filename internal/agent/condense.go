@@ -37,7 +37,7 @@ func (t *transcript) crowded(p Profile, offered int) bool {
 	return (t.long(p) || t.full(p, offered)) && t.canCondense()
 }
 
-// full is true when the next request comes near the end of the window.
+// full reports whether the next request nearly fills the context window.
 func (t *transcript) full(p Profile, offered int) bool {
 	if p.Info.Window == 0 {
 		return false

@@ -216,7 +216,7 @@ func (t *transcript) returned(number int64, p session.ToolReturned) {
 	}
 }
 
-// result is how the model is told the result of a call.
+// result returns the message that contains the result of a call.
 func (t *transcript) result(number int64, p session.ToolReturned) entry {
 	text := history.Text(p)
 	if args, ok := t.edited[p.ID]; ok {

@@ -254,8 +254,8 @@ func (r *Resolver) Load() error {
 		if err := r.Service.adopt(); err != nil {
 			return err
 		}
-		if verb := command(r.Args); verb != "backup" && verb != restore { // these create folders first, and then call Become
-			if err := r.Service.become(); err != nil {
+		if verb := command(r.Args); verb != "backup" && verb != restore { // these call SwitchUser, which creates their folder first
+			if err := r.Service.switchUser(); err != nil {
 				return err
 			}
 		}

@@ -84,18 +84,18 @@ func (s Service) adopt() error {
 	return nil
 }
 
-// Become continues as the owner of the service's data, if the command is for the service and the user is root. It first creates folder for the
+// SwitchUser switches from root to the owner of the service's data, if the command is for the service. It first creates folder for the
 // owner, if it is missing. Only backup and restore call it; for other commands, Load does the same.
-func (r *Resolver) Become(folder string) error {
+func (r *Resolver) SwitchUser(folder string) error {
 	if !r.service {
 		return nil
 	}
-	return r.Service.become(folder)
+	return r.Service.switchUser(folder)
 }
 
-// become gives up root and continues as the user who owns the data, as the service does. Otherwise files of the service
-// could end up with root as their owner.
-func (s Service) become(folders ...string) error {
+// switchUser switches from root to the user who owns the data and runs the service. Otherwise root could become the owner of
+// files of the service.
+func (s Service) switchUser(folders ...string) error {
 	uid, gid, err := s.owner()
 	if err != nil || os.Geteuid() != 0 || uid == 0 {
 		return err

@@ -102,7 +102,7 @@ func TestServiceOfThePackage(t *testing.T) {
 }
 
 // Folders are created for the owner of the data, or for the user of the service if there is no data.
-func TestBecomeCreatesFolders(t *testing.T) {
+func TestSwitchUserCreatesFolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := Service{Data: filepath.Join(dir, "data"), User: "root"}

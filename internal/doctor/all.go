@@ -173,16 +173,16 @@ func (s *stored) one(ctx context.Context, id session.ID) {
 			if p := (*Problem)(nil); !errors.As(err, &p) {
 				err = fixed(err, "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s %s", s.dir, id)
 			}
-			s.Check("conversation", "", said(err, fmt.Sprintf("%s is valid up to event %d", id, st.Last)))
+			s.Check("conversation", "", prefixed(err, fmt.Sprintf("%s is valid up to event %d", id, st.Last)))
 		}
 		return
 	}
-	s.money.found(st)
+	s.money.add(st)
 	s.workspace(st)
 }
 
-// said puts a text before a problem.
-func said(err error, text string) error {
+// prefixed puts a text before an error or a problem.
+func prefixed(err error, text string) error {
 	p := (*Problem)(nil)
 	if !errors.As(err, &p) {
 		return fmt.Errorf("%s: %w", text, err)

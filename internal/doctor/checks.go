@@ -162,19 +162,19 @@ type Database interface {
 	Close() error
 }
 
-// Opening are the options for opening the database: Existing does not create one, and Alone, for repairs, fails while a server uses it.
-type Opening struct{ Existing, Alone bool }
+// Opening are the options for opening the database: Existing does not create one, and Exclusive, for repairs, fails while a server uses it.
+type Opening struct{ Existing, Exclusive bool }
 
 // Stored checks the database and the master key, if there is a database. It creates nothing. The path is empty if the
 // database is not a file. With repair, it repairs what it can.
 func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, open func(ctx context.Context, o Opening) (Everything, error)) {
 	_, err := os.Stat(dataDir)
-	away := errors.Is(err, fs.ErrNotExist)
-	if _, err := os.Stat(path); path != "" && (away || errors.Is(err, fs.ErrNotExist)) {
+	remote := errors.Is(err, fs.ErrNotExist)
+	if _, err := os.Stat(path); path != "" && (remote || errors.Is(err, fs.ErrNotExist)) {
 		r.Check("database opens", "none yet: the server creates it", nil)
 		return
 	}
-	db, err := open(ctx, Opening{Existing: away, Alone: repair && !away})
+	db, err := open(ctx, Opening{Existing: remote, Exclusive: repair && !remote})
 	if errors.Is(err, store.ErrNone) {
 		r.Check("database opens", "the database server responds; the tables are created by the server", nil)
 		return
@@ -184,15 +184,15 @@ func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, 
 		return
 	}
 	defer db.Close()
-	var one interface{ OfConversation() string }
+	var one interface{ DamagedConversation() string }
 	if err := db.Check(ctx); err != nil && !errors.As(err, &one) {
 		r.Check("database opens", "", fixed(err, "%s", databaseFix(err, path)))
 		return
 	}
 	r.Check("database opens", "", nil)
 	failed := r.failed
-	if away {
-		r.away(ctx, db, dataDir, repair)
+	if remote {
+		r.remote(ctx, db, dataDir, repair)
 	} else {
 		r.Everything(ctx, db, dataDir, repair)
 	}
@@ -203,10 +203,10 @@ func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, 
 	}
 }
 
-// away verifies the database of servers whose data directories are on other machines.
-func (r *Report) away(ctx context.Context, db Everything, dataDir string, repair bool) {
+// remote verifies the database of servers whose data directories are on other machines.
+func (r *Report) remote(ctx context.Context, db Everything, dataDir string, repair bool) {
 	if repair {
-		r.Check("repair", "", fixed(fmt.Errorf("there is no data directory at %s, where a repair saves what it removes", dataDir), "use the --data-dir of a server"))
+		r.Check("repair", "", fixed(fmt.Errorf("there is no data directory at %s, in which a repair saves removed events", dataDir), "use the --data-dir of a server"))
 	}
 	if r.MasterKey == "" {
 		r.Warn("master key", "not available: secrets and hash chains are not verified", "use the --data-dir of a server, or set DECKHAND_MASTER_KEY")

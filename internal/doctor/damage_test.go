@@ -37,15 +37,15 @@ type everything struct {
 
 func (e everything) Owners(context.Context) ([]string, error) { return []string{"ada"}, nil }
 
-// patient is a data directory with a database.
-type patient struct {
+// fixture is a data directory with a database.
+type fixture struct {
 	t     *testing.T
 	dir   string
 	where config.Database
 }
 
-func (p patient) open(o doctor.Opening) (everything, error) {
-	db, err := open.Database(context.Background(), p.where, store.Options{Alone: o.Alone, Existing: o.Existing})
+func (p fixture) open(o doctor.Opening) (everything, error) {
+	db, err := open.Database(context.Background(), p.where, store.Options{Exclusive: o.Exclusive, Existing: o.Existing})
 	if err != nil {
 		return everything{}, err
 	}
@@ -53,7 +53,7 @@ func (p patient) open(o doctor.Opening) (everything, error) {
 }
 
 // with opens the database and runs a function on it.
-func (p patient) with(do func(everything) error) {
+func (p fixture) with(do func(everything) error) {
 	p.t.Helper()
 	db, err := p.open(doctor.Opening{})
 	if err != nil {
@@ -73,7 +73,7 @@ func (p patient) with(do func(everything) error) {
 }
 
 // damage runs a statement without the store. It is written for SQLite.
-func (p patient) damage(sql string) {
+func (p fixture) damage(sql string) {
 	p.t.Helper()
 	p.with(func(db everything) error {
 		if s, ok := db.Backend.(*sqlite.DB); ok {
@@ -87,8 +87,8 @@ func (p patient) damage(sql string) {
 	})
 }
 
-// examined runs the doctor.
-func (p patient) examined(dir string, repair bool) (string, error) {
+// check runs the doctor and returns its output.
+func (p fixture) check(dir string, repair bool) (string, error) {
 	var out bytes.Buffer
 	r := &doctor.Report{Out: &out}
 	r.Stored(p.t.Context(), dir, p.where.Path, repair, func(_ context.Context, o doctor.Opening) (doctor.Everything, error) { return p.open(o) })
@@ -96,8 +96,8 @@ func (p patient) examined(dir string, repair bool) (string, error) {
 	return out.String(), err
 }
 
-// talk makes a conversation in which a model call cost some money.
-func talk(ctx context.Context, db everything, id session.ID) error {
+// converse creates a conversation with a model call that cost money.
+func converse(ctx context.Context, db everything, id session.ID) error {
 	s := session.New(db.Backend)
 	if _, err := s.Create(ctx, id, session.Created{Owner: "ada"}, &session.UserSaid{Text: "go"}); err != nil {
 		return err
@@ -121,12 +121,12 @@ func talk(ctx context.Context, db everything, id session.ID) error {
 	return nil
 }
 
-// later is an event of a future version.
-type later struct{}
+// futureEvent is an event of a future version.
+type futureEvent struct{}
 
-func (later) Kind() session.Kind { return "painted" }
+func (futureEvent) Kind() session.Kind { return "painted" }
 
-// Each kind of damage is found, none hides another, and what can be repaired is.
+// All kinds of damage are found in one run, and repaired if possible.
 func TestDamages(t *testing.T) {
 	t.Parallel()
 	for name, where := range map[string]func(*testing.T, string) config.Database{
@@ -140,12 +140,12 @@ func TestDamages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			p := patient{t, dir, where(t, dir)}
+			p := fixture{t, dir, where(t, dir)}
 			p.with(func(db everything) error {
 				_, err := access.NewGate(db.Backend, access.Options{}).CreateUser(t.Context(), "ada", false)
 				for _, id := range []session.ID{"ended", "row", "gone", "fine", "newer"} {
 					if err == nil {
-						err = talk(t.Context(), db, id)
+						err = converse(t.Context(), db, id)
 					}
 				}
 				return err
@@ -158,7 +158,7 @@ func TestDamages(t *testing.T) {
 					}
 				}
 			}
-			out, err := p.examined(dir, false)
+			out, err := p.check(dir, false)
 			if has(out, "5 with", "agrees with the conversations"); err != nil {
 				t.Fatalf("before: %v\n%s", err, out)
 			}
@@ -167,16 +167,16 @@ func TestDamages(t *testing.T) {
 			p.damage("UPDATE sessions SET row = x'00' WHERE id = 'row'")
 			p.damage("DELETE FROM sessions WHERE id = 'gone'")
 			p.damage("INSERT INTO reservations (user, session, amount) VALUES ('ada', 'nobody', 5000000000)")
-			if out, err = p.examined(dir, false); err == nil {
+			if out, err = p.check(dir, false); err == nil {
 				t.Error("nothing was found")
 			}
 			has(out, "ended is valid up to event", "row is valid up to event", "is missing, but its events still exist", "$5.0000 is reserved for conversation nobody")
 
-			if out, err = p.examined(dir, true); err != nil {
+			if out, err = p.check(dir, true); err != nil {
 				t.Errorf("the repair: %v\n%s", err, out)
 			}
 			has(out, "ended was repaired", "row was repaired", "its events were moved to", "the reservation was corrected")
-			if out, err = p.examined(dir, false); err != nil || strings.Contains(out, "warn") {
+			if out, err = p.check(dir, false); err != nil || strings.Contains(out, "warn") {
 				t.Errorf("after the repair: %v\n%s", err, out)
 			}
 			if cut, _ := filepath.Glob(filepath.Join(dir, "cut-off-number-*.jsonl")); len(cut) != 1 {
@@ -184,10 +184,10 @@ func TestDamages(t *testing.T) {
 			}
 
 			p.damage("UPDATE spending SET amount = 1")
-			if out, err = p.examined(dir, false); err == nil {
-				t.Error("the ledger is believed")
+			if out, err = p.check(dir, false); err == nil {
+				t.Error("the wrong ledger was not found")
 			}
-			has(out, "it has $0.0000 for user ada, whose conversations spent $")
+			has(out, "the ledger has $0.0000 for user ada, whose conversations spent $")
 			p.damage(fmt.Sprintf("UPDATE spending SET amount = %d", int64(1e15)))
 			p.newer()
 		})
@@ -195,7 +195,7 @@ func TestDamages(t *testing.T) {
 }
 
 // newer checks that events of a newer version do not count as damage and are kept.
-func (p patient) newer() {
+func (p fixture) newer() {
 	t, ctx := p.t, p.t.Context()
 	stored := func() (text string) {
 		p.with(func(db everything) error {
@@ -210,13 +210,13 @@ func (p patient) newer() {
 		if err != nil {
 			return err
 		}
-		b := session.Batch{ID: row.ID, After: row.Last, Events: []session.Event{{Number: row.Last + 1, At: row.UpdatedAt, Payload: later{}}}, Row: row}
+		b := session.Batch{ID: row.ID, After: row.Last, Events: []session.Event{{Number: row.Last + 1, At: row.UpdatedAt, Payload: futureEvent{}}}, Row: row}
 		b.Row.Last++
 		return db.Append(ctx, b)
 	})
 	before := stored()
 	for _, repair := range []bool{false, true} {
-		out, err := p.examined(p.dir, repair)
+		out, err := p.check(p.dir, repair)
 		if err == nil || !strings.Contains(out, "newer is valid up to event") || !strings.Contains(out, "newer version of deckhand") || strings.Contains(out, "fix: restore") {
 			t.Errorf("repair %v: %v\n%s", repair, err, out)
 		}
@@ -226,22 +226,22 @@ func (p patient) newer() {
 	}
 }
 
-// A PostgreSQL database is verified also on a machine without a data directory, and nothing is created there.
+// A PostgreSQL database is verified on a machine without a data directory, too, and nothing is created there.
 func TestWithoutDataDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := patient{t, dir, config.Database{Dir: dir, Address: pgtest.New(t)}}
+	p := fixture{t, dir, config.Database{Dir: dir, Address: pgtest.New(t)}}
 	away := filepath.Join(t.TempDir(), "away")
-	out, err := p.examined(away, false)
+	out, err := p.check(away, false)
 	if err != nil || !strings.Contains(out, "created by the server") {
 		t.Errorf("an empty database: %v\n%s", err, out)
 	}
-	p.with(func(db everything) error { return talk(t.Context(), db, "one") })
-	if out, err = p.examined(away, false); err != nil || !strings.Contains(out, "1 with") || !strings.Contains(out, "hash chains are not verified") {
+	p.with(func(db everything) error { return converse(t.Context(), db, "one") })
+	if out, err = p.check(away, false); err != nil || !strings.Contains(out, "1 with") || !strings.Contains(out, "hash chains are not verified") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	p.damage("DELETE FROM events WHERE id = (SELECT (n << 32) + last FROM sessions WHERE id = 'one')")
-	if out, err = p.examined(away, true); err == nil || !strings.Contains(out, "one is valid up to event") || !strings.Contains(out, "there is no data directory at") {
+	if out, err = p.check(away, true); err == nil || !strings.Contains(out, "one is valid up to event") || !strings.Contains(out, "there is no data directory at") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if _, err := os.Stat(away); err == nil {

@@ -18,7 +18,7 @@ type money struct {
 	// unknown is true if a log could not be read.
 	unknown bool
 
-	// cost and copied are for the conversation that is being read
+	// cost is that of the conversation being read, and copied the number of its last copied event.
 	cost   session.Money
 	copied int64
 }
@@ -64,8 +64,8 @@ func (m *money) count(e session.Event) {
 	}
 }
 
-// found adds the costs of a valid log.
-func (m *money) found(st session.State) {
+// add adds the costs of a valid log.
+func (m *money) add(st session.State) {
 	if m.spent == nil {
 		m.spent, m.reserved = map[string]session.Money{}, map[session.ID]store.Reservation{}
 	}
@@ -92,7 +92,7 @@ func (s *stored) ledger(ctx context.Context) {
 			}
 			if sum < spent {
 				wrong++
-				s.Check("ledger", "", fixed(fmt.Errorf("it has $%.4f for user %s, whose conversations spent $%.4f", sum.Dollars(), user, spent.Dollars()), "restore a backup; until then, the user can spend more than the monthly limit"))
+				s.Check("ledger", "", fixed(fmt.Errorf("the ledger has $%.4f for user %s, whose conversations spent $%.4f", sum.Dollars(), user, spent.Dollars()), "restore a backup; until then, the user can spend more than the monthly limit"))
 			}
 		}
 	}

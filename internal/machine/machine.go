@@ -1,5 +1,5 @@
 // Package machine knows the machine that the program runs on: how much memory and
-// how many processes it has, its kernel, and how to give back what is not needed any more.
+// how many processes it has, its kernel, and how to return unused memory.
 package machine
 
 import (

@@ -140,7 +140,7 @@ func (r *Replica) Spec(of func(context.Context, session.State) (sandbox.Spec, er
 	}
 }
 
-// missing says that no server that runs agents can use a workspace.
+// missing returns the text for users if no server that runs agents can use a workspace.
 func (r *Replica) missing(ctx context.Context, at home) string {
 	all, _ := r.members(ctx)
 	m, live := cluster.On(all, at.machine)

@@ -29,11 +29,11 @@ type Batch struct {
 	After int64
 	// Events are numbered After+1, After+2, …
 	Events []Event
-	// Row is the session's row in lists after the events. It travels with them so that a store changes all in one transaction and folds nothing.
+	// Row is the session's row in lists after the events. It is part of the batch so that a store updates log and lists in one transaction, without folding.
 	Row Row
 	// Charge is what the events do to the ledger of Row.Owner. It travels with them for the same reason.
 	Charge Charge
-	// News is what webhooks may deliver. It travels with the events for the same reason; a store without webhooks ignores it.
+	// News is what webhooks may deliver. It is part of the batch for the same reason; a store without webhooks ignores it.
 	News []News
 }
 

@@ -7,7 +7,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// An unknown kind counts as written by a newer version. A name that no version would write is damage.
+// An unknown kind means that a newer version wrote the event. A kind that no version would write is damage.
 func TestUnknownKinds(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[session.Kind]error{"painted": session.ErrNewer, "model_dreamed": session.ErrNewer, "": session.ErrCorrupt, "us\x01r_said": session.ErrCorrupt, "User said": session.ErrCorrupt} {

@@ -80,9 +80,9 @@ type Options struct {
 	Reserve int64
 	// Together lets several servers use the database at the same time. A database in a file ignores it.
 	Together bool
-	// Alone is for repairs: opening fails while a server uses the database, and none can start to. For a database in a file,
-	// the lock of its data directory does that.
-	Alone bool
+	// Exclusive is for repairs: opening fails while a server uses the database, and no server can start on it until it is closed. For a
+	// database in a file, the lock of the data directory does the same.
+	Exclusive bool
 	// Existing refuses a PostgreSQL database without data, with ErrNone, or with an old schema.
 	Existing bool
 	// Temporary says that the database is removed with the process: no disk space is kept for it.

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// maxLines bounds the bytes of lines that wait to be written. Beyond that, Write waits.
+// maxLines is the maximum size of the queued lines in bytes. Beyond that, Write waits.
 const maxLines = 1 << 20
 
-// Lines writes log lines in the background, all that wait with one call: while many requests are logged, none waits for the
-// write of another. A process that is killed loses the lines of its last microseconds.
+// Lines writes log lines in the background, all queued ones with one call, so that requests do not wait for each other's
+// lines. A process that is killed loses the lines of its last microseconds.
 type Lines struct {
 	w io.Writer
 
@@ -29,7 +29,7 @@ func NewLines(w io.Writer) *Lines {
 	return l
 }
 
-// Write takes a line. After Close, it writes it directly.
+// Write queues a line. After Close, it writes directly.
 func (l *Lines) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *Lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close writes what waits. It may be called twice.
+// Close writes the queued lines. It may be called twice.
 func (l *Lines) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// slow is a writer that can be held up.
+// slow is a writer that can be blocked.
 type slow struct {
 	hold  chan struct{}
 	calls int
@@ -22,7 +22,7 @@ func (s *slow) Write(b []byte) (int, error) {
 	return s.text.Write(b)
 }
 
-// Every line is written once and whole, and those that wait are written together.
+// Every line is written once and in one piece, and queued lines are written together.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	w := &slow{hold: make(chan struct{})}
@@ -34,7 +34,7 @@ func TestLines(t *testing.T) {
 		want = append(want, line)
 		wait.Go(func() { _, _ = l.Write([]byte(line + "\n")) })
 	}
-	wait.Wait() // nobody waits for the writer
+	wait.Wait() // no Write waits for the writer
 	close(w.hold)
 	l.Close()
 	l.Close()
@@ -55,7 +55,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// A writer that stands still does not fill the memory.
+// A blocked writer does not fill the memory.
 func TestLinesAreBounded(t *testing.T) {
 	t.Parallel()
 	w := &slow{hold: make(chan struct{})}

@@ -69,7 +69,7 @@ func (c *Create) Run(ctx context.Context, file *config.Resolver, o *cli.Output, 
 	if _, err := os.Stat(key); c.WithKey && err != nil {
 		return fmt.Errorf("--with-key: there is no %s; the server gets its key from %s", key, secret.EnvMaster)
 	}
-	if err := file.Become(c.Dir); err != nil {
+	if err := file.SwitchUser(c.Dir); err != nil {
 		return err
 	}
 	r, err := backup.Create(c.Dir)
@@ -216,7 +216,7 @@ func (c *Restore) Run(ctx context.Context, file *config.Resolver, o *cli.Output,
 	if where.Address != "" { // the file with the address may be for root only
 		c.DatabaseURL, c.DatabaseURLFile = where.Address, ""
 	}
-	if err := file.Become(c.DataDir); err != nil {
+	if err := file.SwitchUser(c.DataDir); err != nil {
 		return err
 	}
 	r, err := backup.Open(c.Dir)

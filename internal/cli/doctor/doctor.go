@@ -24,10 +24,10 @@ import (
 	"deckhand/internal/session"
 )
 
-// Opener opens the database of a server. Existing does not create one; alone is for repairs: it fails while a server uses the database.
+// Opener opens the database of a server. Existing does not create one; exclusive is for repairs: it fails while a server uses the database.
 type Opener struct {
 	Open     func(context.Context, config.DataFlags, checks.Opening) (checks.Everything, error)
-	Existing func(ctx context.Context, c config.DataFlags, alone bool) (checks.Everything, error)
+	Existing func(ctx context.Context, c config.DataFlags, exclusive bool) (checks.Everything, error)
 }
 
 // Command is deckhand doctor.

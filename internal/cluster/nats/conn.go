@@ -266,7 +266,7 @@ func (c *Conn) serve(life context.Context, conn net.Conn, in *bufio.Reader) erro
 	return context.Cause(ctx)
 }
 
-// begin makes a connection the current one: its server gets all subscriptions.
+// begin makes a connection the current one, and sends all subscriptions to its server.
 func (c *Conn) begin(said info) {
 	c.learn(said)
 	c.mu.Lock()

@@ -74,7 +74,7 @@ func (s *Service) run(ctx context.Context, user string, from io.Reader) (api.Imp
 		return out, errors.Join(err, finished())
 	}
 	if err = s.importFiles(ctx, id, r, &out); err == nil {
-		err = applying{s, user, id, &out}.apply(ctx, m)
+		err = applier{s, user, id, &out}.apply(ctx, m)
 	}
 	if err == nil {
 		err = s.Conversations.Rename(ctx, user, id, cmp.Or(takeover.CleanTitle(m.Title), untitled))
@@ -87,7 +87,7 @@ func (s *Service) run(ctx context.Context, user string, from io.Reader) (api.Imp
 		}
 		return api.ImportedConversation{}, errors.Join(err, finished())
 	}
-	_ = finished() // the title tells Sweep as well
+	_ = finished() // Sweep also recognizes a finished import by its title
 	return out, nil
 }
 

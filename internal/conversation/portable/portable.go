@@ -45,17 +45,17 @@ const (
 
 // manifest describes the conversation. An import uses the title, the creation time and some of the settings.
 type manifest struct {
-	Format     string    `json:"format"`
-	Version    int       `json:"version"`
-	ID         string    `json:"id"`
-	Title      string    `json:"title"`
-	CreatedAt  time.Time `json:"created_at"`
-	UpdatedAt  time.Time `json:"updated_at"`
-	Repository string    `json:"repository,omitempty"`
-	Branch     string    `json:"branch,omitempty"`
-	Model      string    `json:"model,omitempty"`
-	Events     int64     `json:"events"` // number of the last event
-	Settings   carried   `json:"settings,omitzero"`
+	Format     string           `json:"format"`
+	Version    int              `json:"version"`
+	ID         string           `json:"id"`
+	Title      string           `json:"title"`
+	CreatedAt  time.Time        `json:"created_at"`
+	UpdatedAt  time.Time        `json:"updated_at"`
+	Repository string           `json:"repository,omitempty"`
+	Branch     string           `json:"branch,omitempty"`
+	Model      string           `json:"model,omitempty"`
+	Events     int64            `json:"events"` // number of the last event
+	Settings   exportedSettings `json:"settings,omitzero"`
 }
 
 // Workspaces is the part of the workspace keeper that this package uses.
@@ -92,7 +92,7 @@ type Service struct {
 }
 
 // Export writes a conversation to w, with its current workspace. Secrets in events are masked as they are for clients. If it
-// fails after the first byte, the file is incomplete and Import refuses it. A conversation that exceeds the limits of an import is refused before.
+// fails after the first byte, the file is incomplete and Import refuses it. A conversation that exceeds the limits of an import is refused before the first byte.
 func (s *Service) Export(ctx context.Context, row session.Row, w io.Writer) error {
 	hidden, err := s.Queries.HiddenCalls(ctx, row)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Service) Export(ctx context.Context, row session.Row, w io.Writer) erro
 	}
 	m := manifest{Format: format, Version: version, ID: string(row.ID), Title: row.Title, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 		Repository: row.Repository, Branch: row.Branch, Model: row.Totals.Model, Events: row.Last}
-	if m.Settings, err = s.carriedBy(ctx, row); err != nil {
+	if m.Settings, err = s.settingsOf(ctx, row); err != nil {
 		return err
 	}
 	about, err := json.MarshalIndent(m, "", "  ")
@@ -273,7 +273,7 @@ func (a *writer) add(h *tar.Header, content io.Reader) error {
 	return a.put(h, content)
 }
 
-// put is add without limits.
+// put is add without checking limits.
 func (a *writer) put(h *tar.Header, content io.Reader) error {
 	if err := a.tar.WriteHeader(h); err != nil {
 		return err

@@ -48,14 +48,14 @@ func bad(format string, args ...any) error { return &BadFile{fmt.Sprintf(format,
 // errDamaged is the error of a truncated or changed file.
 var errDamaged = bad("it is damaged or incomplete. Export the conversation again")
 
-// size is how much of the limits a file uses.
+// size counts what the limits of a file restrict.
 type size struct {
 	entries, events     int
 	content, eventBytes int64
 	paths               int // bytes
 }
 
-// entry counts an entry. It returns an error if the entry cannot be in a file.
+// entry counts an entry. It returns an error if a file must not contain the entry.
 func (s *size) entry(h *tar.Header) error {
 	if s.entries++; s.entries > maxEntries {
 		return bad("it has more than %d files, folders and links", maxEntries)

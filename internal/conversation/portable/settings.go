@@ -16,9 +16,10 @@ import (
 	"deckhand/internal/settings"
 )
 
-// carried are the overrides of an exported conversation and the settings of its user that applied to it, without secrets. A file can come from anyone, so an import applies only
-// those that its user could choose for the new conversation and that do not loosen a limit, and reports the others.
-type carried struct {
+// exportedSettings are the overrides of a conversation and the settings of its user that applied to it, without secrets. A file can
+// come from anyone, so an import applies only those that its user could choose for the new conversation and that do not loosen a
+// limit, and reports the others.
+type exportedSettings struct {
 	Model         string   `json:"llm_model,omitempty"`
 	Effort        string   `json:"reasoning_effort,omitempty"`
 	Budget        *float64 `json:"max_budget_per_task,omitempty"`
@@ -44,25 +45,25 @@ const (
 	maxModel = 256
 )
 
-// carriedBy returns the settings of a conversation.
-func (s *Service) carriedBy(ctx context.Context, row session.Row) (carried, error) {
+// settingsOf returns the settings of a conversation.
+func (s *Service) settingsOf(ctx context.Context, row session.Row) (exportedSettings, error) {
 	st, err := s.Conversations.Sessions.Load(ctx, row.ID)
 	if err != nil {
-		return carried{}, err
+		return exportedSettings{}, err
 	}
 	stored, err := s.Conversations.Settings.Get(ctx, row.Owner)
 	if errors.Is(err, settings.ErrNotFound) {
-		return carried{}, nil
+		return exportedSettings{}, nil
 	}
 	if err != nil {
-		return carried{}, err
+		return exportedSettings{}, err
 	}
 	chosen, err := conversation.ChosenFor(ctx, s.Conversations.Sessions, st)
 	if err != nil {
-		return carried{}, err
+		return exportedSettings{}, err
 	}
 	o := chosen.InForce
-	c := carried{Model: o.Model, Effort: o.Effort, Budget: stored.MaxBudgetPerTask, Approval: o.Approval, Plan: o.Plan,
+	c := exportedSettings{Model: o.Model, Effort: o.Effort, Budget: stored.MaxBudgetPerTask, Approval: o.Approval, Plan: o.Plan,
 		Agent: cmp.Or(st.Created.Agent, agentOf(stored))}
 	if o.Limited {
 		c.Budget = new(o.Budget.Dollars())
@@ -72,7 +73,7 @@ func (s *Service) carriedBy(ctx context.Context, row session.Row) (carried, erro
 	}
 	if len(st.Created.MCP) > 0 {
 		if stored.MCP, err = s.ownServers(ctx, st); err != nil {
-			return carried{}, err
+			return exportedSettings{}, err
 		}
 	}
 	c.Servers = serversOf(stored.MCP)
@@ -130,20 +131,20 @@ func serversOf(m *settings.MCP) (out []server) {
 	return out[:min(len(out), maxServers)]
 }
 
-// applying applies the settings of a file to an import.
-type applying struct {
+// applier applies the settings of a file to an import.
+type applier struct {
 	*Service
 	user string
 	id   session.ID
 	out  *api.ImportedConversation
 }
 
-func (a applying) skip(setting, format string, args ...any) {
+func (a applier) skip(setting, format string, args ...any) {
 	a.out.SkippedSettings = append(a.out.SkippedSettings, api.SkippedSetting{Setting: setting, Reason: fmt.Sprintf(format, args...)})
 }
 
 // try sets an override, and reports a refusal.
-func (a applying) try(ctx context.Context, setting string, b api.SetOverrides) error {
+func (a applier) try(ctx context.Context, setting string, b api.SetOverrides) error {
 	_, err := a.Conversations.Override(ctx, a.user, a.id, b)
 	if refused := conversation.RefusalOf(err); refused != nil {
 		a.skip(setting, "%s", refused.Text)
@@ -156,7 +157,7 @@ func (a applying) try(ctx context.Context, setting string, b api.SetOverrides) e
 }
 
 // apply applies the settings of a file.
-func (a applying) apply(ctx context.Context, m manifest) error {
+func (a applier) apply(ctx context.Context, m manifest) error {
 	own, err := a.Conversations.Settings.Get(ctx, a.user)
 	if err != nil && !errors.Is(err, settings.ErrNotFound) {
 		return err
@@ -208,7 +209,7 @@ func (a applying) apply(ctx context.Context, m manifest) error {
 }
 
 // budget applies a budget that is lower than the limit of the user.
-func (a applying) budget(ctx context.Context, limit float64, own settings.Settings) error {
+func (a applier) budget(ctx context.Context, limit float64, own settings.Settings) error {
 	const most = 1e9
 	switch mine := own.MaxBudgetPerTask; {
 	case limit < 0 || limit > most:
@@ -225,7 +226,7 @@ func (a applying) budget(ctx context.Context, limit float64, own settings.Settin
 var approvals = []string{settings.AskAlways, settings.AskRisky, settings.AskNever}
 
 // approval applies an approval mode that is stricter than that of the user.
-func (a applying) approval(ctx context.Context, mode string, own settings.Settings) error {
+func (a applier) approval(ctx context.Context, mode string, own settings.Settings) error {
 	switch asks, mine := slices.Index(approvals, mode), slices.Index(approvals, own.Approvals()); {
 	case asks < 0:
 		a.skip("approval", "The file has an unknown approval mode.")

@@ -45,7 +45,7 @@ func TestCancelledWork(t *testing.T) {
 // While the database does not respond, responses say when to retry.
 func TestDatabaseThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{pg.ErrDown, pg.ErrCrowded, fmt.Errorf("%w (%w)", pg.ErrSilent, context.DeadlineExceeded), context.DeadlineExceeded} {
+	for _, err := range []error{pg.ErrDown, pg.ErrOverloaded, fmt.Errorf("%w (%w)", pg.ErrTimeout, context.DeadlineExceeded), context.DeadlineExceeded} {
 		f := status.Of(fmt.Errorf("append: %w", err))
 		w := httptest.NewRecorder()
 		f.Write(w, rest.Plain)

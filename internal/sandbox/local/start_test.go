@@ -92,8 +92,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// The kernel flushes the whole file system of the host when an overlay that is not volatile ends. No mark is left that
-// would keep the changes from being mounted again, also by an older version.
+// The kernel flushes the whole file system of the host when an overlay that is not volatile ends. No mark
+// remains that refuses another mount of the changes, also by an older version.
 func TestEndFlushesNothing(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t)

@@ -30,8 +30,8 @@ import (
 func Database(ctx context.Context, d config.Database, o store.Options) (store.Backend, error) {
 	server := o.Reserve > 0
 	if d.Address != "" {
-		p := postgres.Options{Upkeep: server, Together: server && o.Together, Existing: o.Existing, Patient: o.Alone}
-		if o.Alone {
+		p := postgres.Options{Upkeep: server, Together: server && o.Together, Existing: o.Existing, Bulk: o.Exclusive}
+		if o.Exclusive {
 			p.Server = "doctor " + rand.Text()
 		}
 		if server && !o.Together { // the caller has locked the data directory

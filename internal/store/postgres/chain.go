@@ -50,7 +50,7 @@ func (db *DB) mark(ctx context.Context, id session.ID, last int64) (m packed.Mar
 // RestartChain implements store.Backend.
 func (db *DB) RestartChain(ctx context.Context, id session.ID) error {
 	defer db.recent.Forget(id)
-	return db.Alone(ctx, func(c *pg.Conn) error {
+	return db.UpdateExclusive(ctx, func(c *pg.Conn) error {
 		n, _, found, err := db.findSession(c, id)
 		if err != nil || !found {
 			return err

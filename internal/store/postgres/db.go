@@ -38,12 +38,12 @@ type Options struct {
 	Existing bool
 	// Together lets servers use the database at the same time that all set it. Server is "" then.
 	Together bool
-	// Patient is for commands that read or write a lot at once: their transactions may take an hour.
-	Patient bool
+	// Bulk is for commands that read or write a lot at once: their transactions may take an hour.
+	Bulk bool
 }
 
-// patience is how long a migration, or a transaction of a patient command, may take.
-const patience = time.Hour
+// bulkLimit is how long a migration, or a transaction with Options.Bulk, may take.
+const bulkLimit = time.Hour
 
 // DB is an open database.
 type DB struct {
@@ -91,10 +91,10 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	}
 	base := pg.New(config, conns-writers-1)
 	call := base.Limits.Call
-	base.Limits.Call = patience // for migrations
+	base.Limits.Call = bulkLimit // for migrations
 	db := &DB{Store: &records.Store{DB: base}, base: base, recent: packed.NewRecent(), known: known{rows: map[session.ID]session.Row{}}}
 	err = base.View(ctx, func(c *pg.Conn) error { return db.prepare(c, o.Existing) })
-	if !o.Patient {
+	if !o.Bulk {
 		base.Limits.Call = call
 	}
 	if o.Together {
@@ -178,8 +178,8 @@ func (m missingEvent) Error() string {
 	return fmt.Sprintf("the database is damaged: the last event of conversation %s is missing; run deckhand doctor %s, or restore a backup", string(m), string(m))
 }
 
-// OfConversation returns the ID. The doctor takes an error with this method as a sign that the rest of the database can be read.
-func (m missingEvent) OfConversation() string { return string(m) }
+// DamagedConversation returns the ID. By this method, the doctor recognizes that the rest of the database can be read.
+func (m missingEvent) DamagedConversation() string { return string(m) }
 
 // Check looks for sessions whose log does not end with the event that their row names.
 func (db *DB) Check(ctx context.Context) error {

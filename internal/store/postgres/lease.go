@@ -140,8 +140,8 @@ func (l *serverLease) release() {
 	})
 }
 
-// Alone runs do in a transaction. It fails if another server has a lease, and none gets one until the transaction ends.
-func (db *DB) Alone(ctx context.Context, do func(*pg.Conn) error) error {
+// UpdateExclusive runs do in a transaction. It fails if another server has a lease, and none gets one until the transaction ends.
+func (db *DB) UpdateExclusive(ctx context.Context, do func(*pg.Conn) error) error {
 	own := ""
 	if db.lease != nil {
 		own = db.lease.server

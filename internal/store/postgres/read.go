@@ -65,7 +65,7 @@ func (db *DB) next(c *pg.Conn, r *packed.Reading) error {
 func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row session.Row) error {
 	defer db.recent.Forget(id)
 	defer db.known.forget(id)
-	return db.Alone(ctx, func(c *pg.Conn) error {
+	return db.UpdateExclusive(ctx, func(c *pg.Conn) error {
 		n, _, found, err := db.findSession(c, id)
 		if err != nil || !found {
 			return err

@@ -36,7 +36,7 @@ func TestRepairNeedsTheDatabaseAlone(t *testing.T) {
 	must(t, repair())
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
-	must(t, db.Alone(t.Context(), func(*pg.Conn) error { // while it lasts, no server can start
+	must(t, db.UpdateExclusive(t.Context(), func(*pg.Conn) error { // while it lasts, no server can start
 		other, err := Open(ctx, db.address, Options{Server: "second"})
 		if err == nil {
 			other.Close()

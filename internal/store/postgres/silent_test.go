@@ -12,8 +12,8 @@ import (
 	"deckhand/internal/store/postgres/pgtest"
 )
 
-// While the network to the database drops all packets, every request gets an error within a limit, although nothing else would
-// end it. When the network is back, everything works at once.
+// While the network to the database drops all packets, every request gets an error within a limit, although neither TCP nor the
+// caller would end it soon. When the network is back, everything works at once.
 func TestSilentDatabase(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
@@ -30,14 +30,14 @@ func TestSilentDatabase(t *testing.T) {
 	must(t, db.Ping(t.Context()))
 
 	db.base.Limits = pg.Limits{Call: 3 * time.Second, Ping: time.Second}
-	relay.Silence()
+	relay.Pause()
 	const n = 40 // more than there are connections
 	type outcome struct {
 		what string
 		err  error
 	}
 	done := make(chan outcome)
-	ctx := context.Background() // as of a request that nobody ends
+	ctx := context.Background() // a request without a deadline
 	for range n {
 		go func() { _, err := db.Row(ctx, first.ID); done <- outcome{"read", err} }()
 		go func() { done <- outcome{"append", db.Append(ctx, newSession(session.NewID()))} }()
@@ -56,7 +56,7 @@ func TestSilentDatabase(t *testing.T) {
 		t.Error("the database is healthy")
 	}
 
-	relay.Forward()
+	relay.Resume()
 	must(t, db.Ping(t.Context()))
 	if _, err := db.Row(t.Context(), first.ID); err != nil {
 		t.Error(err)

@@ -18,10 +18,10 @@ const (
 	coldBytes = 64 << 10
 	// Between looks for such logs.
 	coldEvery = 6 * time.Hour
-	// restFor is how long upkeep rests for each moment of work.
-	restFor = 9
-	// tenders is how many logs are compressed at the same time without rests.
-	tenders = 4
+	// throttleFactor is how many times longer upkeep pauses than it works.
+	throttleFactor = 9
+	// unthrottled is how many logs are compressed at the same time without pauses.
+	unthrottled = 4
 )
 
 // upkeep is the goroutine that compresses old logs. Its work can be repeated, and done by several
@@ -48,7 +48,7 @@ func (u *upkeep) close() {
 func (u *upkeep) loop(ctx context.Context) {
 	defer close(u.ended)
 	for ctx.Err() == nil { // failures are retried in the next round
-		_ = u.db.compress(ctx, time.Now().Add(-coldAfter), restFor)
+		_ = u.db.compress(ctx, time.Now().Add(-coldAfter), throttleFactor)
 		packed.Wait(ctx, coldEvery)
 	}
 }
@@ -62,7 +62,7 @@ type cold struct{ n, from, to int64 }
 
 // compress compresses the logs that were written last before a time. If one cannot be compressed, it continues with the
 // others.
-func (db *DB) compress(ctx context.Context, before time.Time, rests int) (failed error) {
+func (db *DB) compress(ctx context.Context, before time.Time, factor int) (failed error) {
 	const piece = 1024
 	for n, seen := int64(0), piece; seen == piece; {
 		begin := time.Now()
@@ -80,10 +80,10 @@ func (db *DB) compress(ctx context.Context, before time.Time, rests int) (failed
 		if err != nil {
 			return err
 		}
-		packed.Rest(ctx, begin, rests)
+		packed.Throttle(ctx, begin, factor)
 		workers := 1
-		if rests == 0 {
-			workers = tenders
+		if factor == 0 {
+			workers = unthrottled
 		}
 		errs := make([]error, workers)
 		var group sync.WaitGroup
@@ -94,7 +94,7 @@ func (db *DB) compress(ctx context.Context, before time.Time, rests int) (failed
 					if err := db.compressLog(ctx, logs[at]); errs[i] == nil || hopeless(ctx, err) {
 						errs[i] = err
 					}
-					packed.Rest(ctx, begin, rests)
+					packed.Throttle(ctx, begin, factor)
 				}
 			})
 		}

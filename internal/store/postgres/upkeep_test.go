@@ -40,6 +40,6 @@ func TestUpkeepBeginsAtOnce(t *testing.T) {
 		t.Errorf("%d rows", n)
 	}
 	if err := db.Tend(t.Context(), noon.Add(time.Hour)); err == nil {
-		t.Error("the failure is not told")
+		t.Error("the failure is not returned")
 	}
 }

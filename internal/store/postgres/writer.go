@@ -81,7 +81,7 @@ func (w *writer) append(ctx context.Context, a *appending) error {
 	select {
 	case w.queue <- j:
 	case <-late.C:
-		return pg.ErrCrowded
+		return pg.ErrOverloaded
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-w.stop:
@@ -93,7 +93,7 @@ func (w *writer) append(ctx context.Context, a *appending) error {
 			return err
 		case <-late:
 			if !j.taken.Swap(true) { // keeps the writer from starting it
-				return pg.ErrCrowded
+				return pg.ErrOverloaded
 			}
 		case <-ctx.Done():
 			j.taken.Swap(true)

@@ -57,7 +57,7 @@ func (c *conn) forgetFacts() { c.known = facts{} }
 
 // fileOwners puts sessions into the index of their owners until all are there, those of an
 // owner together: they share pages, each of which is then written once.
-func (db *DB) fileOwners(ctx context.Context, rests int) error {
+func (db *DB) fileOwners(ctx context.Context, factor int) error {
 	type entry struct {
 		n     int64
 		owner string
@@ -89,7 +89,7 @@ func (db *DB) fileOwners(ctx context.Context, rests int) error {
 				return err
 			}
 			if !late {
-				packed.Rest(ctx, begin, rests)
+				packed.Throttle(ctx, begin, factor)
 			}
 		}
 		err = db.write(ctx, 0, func(c *conn) error {

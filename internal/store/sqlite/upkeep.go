@@ -23,9 +23,9 @@ const (
 	coldEvery = 6 * time.Hour
 	// fileAfter is how long a new session waits for the index of words.
 	fileAfter = time.Second
-	// restFor is how long upkeep rests for each moment of work, so that it takes a
-	// tenth of a processor at most.
-	restFor = 9
+	// throttleFactor is how many times longer upkeep pauses than it works, so that it takes at most
+	// a tenth of a processor.
+	throttleFactor = 9
 )
 
 // errNothing refuses a write that has nothing to do.
@@ -41,18 +41,18 @@ func orNothing(err error) error {
 // upkeep files new sessions by their words and compresses old logs, in two goroutines. What
 // it does can be done at any time and again, so it needs no record of its own.
 type upkeep struct {
-	db   *DB
-	wake chan struct{}
-	stop context.CancelFunc
-	both sync.WaitGroup
+	db    *DB
+	wake  chan struct{}
+	stop  context.CancelFunc
+	loops sync.WaitGroup
 }
 
 func newUpkeep(db *DB) *upkeep {
 	ctx, stop := context.WithCancel(context.Background())
 	u := &upkeep{db: db, wake: make(chan struct{}, 1), stop: stop}
 	u.changed() // of the last time something may be left
-	u.both.Go(func() { u.file(ctx) })
-	u.both.Go(func() { u.tend(ctx) })
+	u.loops.Go(func() { u.file(ctx) })
+	u.loops.Go(func() { u.tend(ctx) })
 	return u
 }
 
@@ -66,15 +66,15 @@ func (u *upkeep) changed() {
 
 func (u *upkeep) close() {
 	u.stop()
-	u.both.Wait()
+	u.loops.Wait()
 }
 
 // tend starts with a round, because a server that is restarted often would never reach a later one.
 func (u *upkeep) tend(ctx context.Context) {
 	for ctx.Err() == nil { // failures are retried in the next round
-		_ = u.db.compress(ctx, time.Now().Add(-coldAfter), restFor)
-		_ = u.db.mergeWords(ctx, restFor)
-		_ = u.db.shrink(ctx, restFor)
+		_ = u.db.compress(ctx, time.Now().Add(-coldAfter), throttleFactor)
+		_ = u.db.mergeWords(ctx, throttleFactor)
+		_ = u.db.shrink(ctx, throttleFactor)
 		packed.Wait(ctx, coldEvery)
 	}
 }
@@ -86,9 +86,9 @@ func (u *upkeep) file(ctx context.Context) {
 			return
 		case <-u.wake:
 			packed.Wait(ctx, fileAfter)
-			_ = u.db.fileOwners(ctx, restFor)
-			_ = u.db.fileAll(ctx, restFor)
-			_ = u.db.shrink(ctx, restFor)
+			_ = u.db.fileOwners(ctx, throttleFactor)
+			_ = u.db.fileAll(ctx, throttleFactor)
+			_ = u.db.shrink(ctx, throttleFactor)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (db *DB) Tend(ctx context.Context, before time.Time) error {
 
 // shrink gives unused pages back to the disk, as after conversations were deleted. A file from
 // before this was possible stays as large as it is: see docs/backup.md.
-func (db *DB) shrink(ctx context.Context, rests int) error {
+func (db *DB) shrink(ctx context.Context, factor int) error {
 	for {
 		begin := time.Now()
 		err := db.write(ctx, reserve.StepPages<<12, func(c *conn) error {
@@ -116,7 +116,7 @@ func (db *DB) shrink(ctx context.Context, rests int) error {
 		if err != nil {
 			return orNothing(err)
 		}
-		packed.Rest(ctx, begin, rests)
+		packed.Throttle(ctx, begin, factor)
 	}
 }
 
@@ -125,7 +125,7 @@ type cold struct{ n, from, to int64 }
 
 // compress compresses the logs that were written last before a time. If one cannot be compressed, it continues
 // with the others.
-func (db *DB) compress(ctx context.Context, before time.Time, rests int) (failed error) {
+func (db *DB) compress(ctx context.Context, before time.Time, factor int) (failed error) {
 	for n := int64(0); ; {
 		var logs []cold
 		err := db.readers.read(ctx, func(c *conn) error {
@@ -147,7 +147,7 @@ func (db *DB) compress(ctx context.Context, before time.Time, rests int) (failed
 				return err
 			}
 			failed, n = cmp.Or(failed, err), l.n
-			packed.Rest(ctx, begin, rests)
+			packed.Throttle(ctx, begin, factor)
 		}
 	}
 }

@@ -377,6 +377,6 @@ func TestUpkeepBeginsAtOnce(t *testing.T) {
 		t.Errorf("%d rows became %d", before, after)
 	}
 	if err := db.compress(t.Context(), time.Now().Add(time.Hour), 0); err == nil {
-		t.Error("the failure is not told")
+		t.Error("the failure is not returned")
 	}
 }

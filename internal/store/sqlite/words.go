@@ -74,13 +74,13 @@ func (db *DB) matches(ctx context.Context, q session.Query, search packed.Search
 }
 
 // fileAll files sessions until all are.
-func (db *DB) fileAll(ctx context.Context, rests int) error {
+func (db *DB) fileAll(ctx context.Context, factor int) error {
 	for {
 		begin := time.Now()
 		if n, err := db.file(ctx); err != nil || n == 0 {
 			return err
 		}
-		packed.Rest(ctx, begin, rests)
+		packed.Throttle(ctx, begin, factor)
 	}
 }
 
@@ -141,7 +141,7 @@ func (db *DB) file(ctx context.Context) (filed int, err error) {
 
 // mergeWords makes one tree of the many small ones that filing leaves, a piece at a time: a
 // search looks into each of them.
-func (db *DB) mergeWords(ctx context.Context, rests int) error {
+func (db *DB) mergeWords(ctx context.Context, factor int) error {
 	for first := true; ; first = false {
 		begin := time.Now()
 		more := false
@@ -166,6 +166,6 @@ func (db *DB) mergeWords(ctx context.Context, rests int) error {
 		if err != nil || !more {
 			return err
 		}
-		packed.Rest(ctx, begin, rests)
+		packed.Throttle(ctx, begin, factor)
 	}
 }

@@ -86,14 +86,14 @@ func (c *conn) Read(b []byte) (int, error) {
 	if errors.Is(err, io.EOF) && !c.read {
 		c.wait() // for its last words
 		if said := c.said.String(); said != "" {
-			return n, fmt.Errorf("%s: %s", c.cmd.Args[0], unhidden.Replace(said))
+			return n, fmt.Errorf("%s: %s", c.cmd.Args[0], reworded.Replace(said))
 		}
 	}
 	return n, err
 }
 
-// unhidden changes the words that make the engine's client replace an error with one that names no cause.
-var unhidden = strings.NewReplacer("dial unix ", "dial ", "connection refused", "Connection refused")
+// reworded changes the words that make the engine's client replace an error with one that names no cause.
+var reworded = strings.NewReplacer("dial unix ", "dial ", "connection refused", "Connection refused")
 
 func (c *conn) Write(b []byte) (int, error) { return c.in.Write(b) }
 

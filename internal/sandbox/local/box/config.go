@@ -57,7 +57,7 @@ type Setup struct {
 	Layers []Layer
 	// Plain says that the folder in UpDir is the root itself, because no overlay can be had.
 	Plain bool
-	// Mapped says that an overlay over folders with mapped owners can be had, so that nothing else has to be at hand.
+	// Mapped means that the kernel can mount an overlay over folders with mapped owners, so that no fallback is prepared.
 	Mapped bool
 	// Masked are files and folders of the host that stay unseen.
 	Masked []string

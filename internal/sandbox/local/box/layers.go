@@ -125,10 +125,10 @@ func (b *builder) overlay(l lower, at string) error {
 	return wrap("mounting overlay on "+l.Target, mountOverlay(at, data, work))
 }
 
-// mountOverlay mounts an overlay that writes back its changes like any other folder, instead of at its end. Without
-// volatile, the kernel flushes the whole file system of the host whenever a sandbox ends, and each durable write of the
-// server waits for that. The mark that would keep the changes from being mounted again is moved away at once; removing it
-// would free blocks, and some disks take long for that.
+// mountOverlay mounts an overlay whose changes the kernel writes back as for any other folder, and not when the overlay ends.
+// Without volatile, the kernel flushes the whole file system of the host whenever a sandbox ends, and each durable write of
+// the server waits for that. The kernel leaves a mark that refuses a second mount of the changes. The mark is moved away,
+// because removing it would free blocks, which takes long on some disks.
 func mountOverlay(at, data, work string) error {
 	if unix.Mount("overlay", at, "overlay", noSuid, data+",volatile") != nil {
 		return unix.Mount("overlay", at, "overlay", noSuid, data)
@@ -137,7 +137,7 @@ func mountOverlay(at, data, work string) error {
 	if unix.Rename(mark, away) == nil {
 		return nil
 	}
-	// There is one of an earlier mount.
+	// An earlier mount has left a mark there.
 	return errors.Join(os.RemoveAll(away), os.RemoveAll(mark))
 }
 

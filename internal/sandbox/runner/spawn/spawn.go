@@ -236,7 +236,7 @@ func (s *Spawner) Start(a Attr) (*Process, error) {
 	case work <- f:
 		<-finished
 		if err == nil {
-			endFirst(p.PID)
+			killFirst(p.PID)
 		}
 		return p, err
 	case <-s.quit:
@@ -244,9 +244,9 @@ func (s *Spawner) Start(a Attr) (*Process, error) {
 	}
 }
 
-// endFirst has the kernel end a process, or one that it starts, when the sandbox has used up its memory. Without this
-// it may end the runner, and with it everything else. A container may not permit the change.
-func endFirst(pid int) {
+// killFirst makes the kernel kill this process and its children when the sandbox is out of memory, rather than the runner,
+// which would end all others. Some containers do not permit it.
+func killFirst(pid int) {
 	_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("1000"), 0)
 }
 

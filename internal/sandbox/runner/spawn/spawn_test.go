@@ -99,8 +99,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// When memory is used up, the kernel ends what was started and not this process.
-func TestStartedProcessesEndFirst(t *testing.T) {
+// When memory is used up, the kernel kills started processes, not this one.
+func TestStartedProcessesAreKilledFirst(t *testing.T) {
 	s := start(t, Options{})
 	if got, _ := out(t, s, Attr{Args: sh(`until test "$(cat /proc/self/oom_score_adj)" = 1000; do :; done; echo first`)}); got != "first\n" {
 		t.Errorf("gave %q", got)

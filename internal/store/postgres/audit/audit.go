@@ -85,7 +85,7 @@ func (a Audit) RemoveOrphan(ctx context.Context, n int64, save func([]byte) erro
 	if err != nil {
 		return err
 	}
-	return a.DB.Alone(ctx, func(c *pg.Conn) error {
+	return a.DB.UpdateExclusive(ctx, func(c *pg.Conn) error {
 		_, err := c.Exec("DELETE FROM deckhand.events WHERE n = $1 AND NOT EXISTS (SELECT FROM deckhand.sessions WHERE n = $1)", n)
 		return err
 	})
@@ -105,7 +105,7 @@ func (a Audit) Reservations(ctx context.Context) (all []store.Reservation, err e
 
 // SetReservation implements store.Audit.
 func (a Audit) SetReservation(ctx context.Context, r store.Reservation) error {
-	return a.DB.Alone(ctx, func(c *pg.Conn) error {
+	return a.DB.UpdateExclusive(ctx, func(c *pg.Conn) error {
 		if r.Amount == 0 {
 			_, err := c.Exec("DELETE FROM deckhand.reservations WHERE username = $1 AND session = $2", r.User, string(r.Session))
 			return err

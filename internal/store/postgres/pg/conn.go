@@ -245,12 +245,12 @@ func Digest(name string) int32 {
 }
 
 // Stale reports whether a connection that was idle should be replaced.
-func (c *Conn) Stale() bool { return c.ended() || c.silent() }
+func (c *Conn) Stale() bool { return c.ended() || c.unresponsive() }
 
 func (c *Conn) ended() bool { return c.raw.IsClosed() || time.Since(c.born) > maxAge }
 
-// silent reports whether the server does not respond on a connection that was idle for a while.
-func (c *Conn) silent() bool {
+// unresponsive reports whether the server does not respond on a connection that was idle for a while.
+func (c *Conn) unresponsive() bool {
 	if time.Since(c.idle) <= idleCheck {
 		return false
 	}

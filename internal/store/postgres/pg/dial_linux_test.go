@@ -10,8 +10,8 @@ import (
 	"deckhand/internal/store/postgres/pgtest"
 )
 
-// Connections end by themselves when their packets are not confirmed.
-func TestConnectionsNoticeSilence(t *testing.T) {
+// Connections end by themselves when their packets are not acknowledged.
+func TestConnectionsNoticeDroppedPackets(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	config, err := pgconn.ParseConfig(server.Relay(t).Address(server.Database(t)))
@@ -27,7 +27,7 @@ func TestConnectionsNoticeSilence(t *testing.T) {
 		}
 		return raw.Control(func(fd uintptr) {
 			for name, option := range map[string]int{"TCP_USER_TIMEOUT": unix.TCP_USER_TIMEOUT, "TCP_KEEPIDLE": unix.TCP_KEEPIDLE} {
-				if n, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option); err != nil || n == 0 || n > int(silence.Milliseconds()) {
+				if n, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option); err != nil || n == 0 || n > int(unackedLimit.Milliseconds()) {
 					t.Errorf("%s is %d, %v", name, n, err)
 				}
 			}

@@ -2,5 +2,5 @@
 
 package pg
 
-// limitSilence does nothing: the limits of callers and the probes of idle connections remain.
-func limitSilence(int) {}
+// setUserTimeout does nothing: the limits of callers and the probes of idle connections remain.
+func setUserTimeout(int) {}

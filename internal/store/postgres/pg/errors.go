@@ -12,14 +12,14 @@ import (
 
 // Errors of the database, for errors.Is.
 var (
-	ErrDown     = error(unavailable("the database cannot be reached: check that it is running, then try again"))
-	ErrFull     = error(unwritten("the database's disk is full: nothing can be stored until space is freed"))
-	ErrReadOnly = error(unwritten("the database is read-only: nothing can be stored until it is writable"))
-	ErrBusy     = error(unavailable("the database is busy: a lock or a statement took too long; try again"))
-	ErrSilent   = error(unavailable("the database did not respond in time; try again"))
-	ErrCrowded  = error(unavailable("too many requests are waiting for the database; try again"))
-	ErrNewer    = errors.New("the database was written by a newer version of deckhand: start that version, or restore a backup")
-	ErrClosed   = errors.New("the database is closed")
+	ErrDown       = error(unavailable("the database cannot be reached: check that it is running, then try again"))
+	ErrFull       = error(unwritten("the database's disk is full: nothing can be stored until space is freed"))
+	ErrReadOnly   = error(unwritten("the database is read-only: nothing can be stored until it is writable"))
+	ErrBusy       = error(unavailable("the database is busy: a lock or a statement took too long; try again"))
+	ErrTimeout    = error(unavailable("the database did not respond in time; try again"))
+	ErrOverloaded = error(unavailable("too many requests are waiting for the database; try again"))
+	ErrNewer      = errors.New("the database was written by a newer version of deckhand: start that version, or restore a backup")
+	ErrClosed     = errors.New("the database is closed")
 )
 
 // unwritten is an error whose text is sent to clients: the database cannot store anything.
@@ -57,7 +57,7 @@ func State(err error) string {
 
 // explain wraps an error of the database or the connection in one of the errors above.
 func explain(err error) error {
-	if err == nil || errors.Is(err, ErrSilent) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.Is(err, ErrTimeout) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	s := State(err)
@@ -127,12 +127,12 @@ func Retryable(err error) bool {
 
 // ofDatabase reports whether an error concerns the whole database and not a single write.
 func ofDatabase(err error) bool {
-	return errors.Is(err, ErrDown) || errors.Is(err, ErrSilent) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) || errors.Is(err, ErrBusy)
+	return errors.Is(err, ErrDown) || errors.Is(err, ErrTimeout) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) || errors.Is(err, ErrBusy)
 }
 
 // Refuses reports whether the database refuses all statements, and not only this one.
 func Refuses(err error) bool {
-	return ofDatabase(err) && !errors.Is(err, ErrBusy) || errors.Is(err, ErrCrowded) || errors.Is(err, ErrClosed)
+	return ofDatabase(err) && !errors.Is(err, ErrBusy) || errors.Is(err, ErrOverloaded) || errors.Is(err, ErrClosed)
 }
 
 // Unconnected reports whether there was no connection, so that nothing was sent.

@@ -22,16 +22,16 @@ const (
 // Limits are how long callers wait. Tests set shorter ones before the first use.
 type Limits struct{ Call, Ping time.Duration }
 
-// Within runs do with a time limit. If the limit ends it, and not the context of the caller, the error is ErrSilent, because the
+// Within runs do with a time limit. If the limit ends it, and not the context of the caller, the error is ErrTimeout, because the
 // caller still waits for a result.
 func Within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
 	limited, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	err := do(limited)
-	if err == nil || errors.Is(err, ErrSilent) || ctx.Err() != nil || !late(err) && (limited.Err() == nil || !Lost(err) && !Unconnected(err)) {
+	if err == nil || errors.Is(err, ErrTimeout) || ctx.Err() != nil || !late(err) && (limited.Err() == nil || !Lost(err) && !Unconnected(err)) {
 		return err
 	}
-	return failure{fmt.Errorf("%w (%w)", ErrSilent, brief{err})}
+	return failure{fmt.Errorf("%w (%w)", ErrTimeout, brief{err})}
 }
 
 // late reports whether an error is a timeout. A connection can notice the deadline a moment before the context does.

@@ -81,7 +81,7 @@ func (p *pool) wait(ctx context.Context) error {
 	}
 	defer p.waiting.Add(-1)
 	if p.waiting.Add(1) > maxWaiting {
-		return ErrCrowded
+		return ErrOverloaded
 	}
 	select {
 	case p.turn <- struct{}{}:
@@ -104,7 +104,7 @@ func (p *pool) pop() (c *Conn, done bool) {
 		case c == nil:
 			return nil, done
 		case c.ended():
-		case c.silent(): // the others are probably silent, too, and each check would take until its timeout
+		case c.unresponsive(): // the other connections probably are, too, and each check would take until its timeout
 			p.drop()
 		default:
 			return c, done

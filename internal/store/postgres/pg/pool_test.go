@@ -12,7 +12,7 @@ import (
 )
 
 // The number of callers that wait for a connection is limited. Further callers get an error at once.
-func TestBoundedLine(t *testing.T) {
+func TestWaitingCallersAreLimited(t *testing.T) {
 	t.Parallel()
 	config, err := pgconn.ParseConfig(pgtest.New(t))
 	if err != nil {
@@ -32,7 +32,7 @@ func TestBoundedLine(t *testing.T) {
 	for db.pool.waiting.Load() < maxWaiting {
 		runtime.Gosched()
 	}
-	if err := db.View(t.Context(), func(*Conn) error { return nil }); !errors.Is(err, ErrCrowded) {
+	if err := db.View(t.Context(), func(*Conn) error { return nil }); !errors.Is(err, ErrOverloaded) {
 		t.Errorf("one too many: %v", err)
 	}
 	close(end)

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// Relay is a TCP port that leads to the server, through a network that can go silent.
+// Relay is a TCP port that forwards to the server. It can pause, like a network that drops all packets.
 type Relay struct {
 	listener net.Listener
 	to       string
 
 	mu      sync.Mutex
 	changed sync.Cond
-	silent  bool
+	paused  bool
 	closed  bool
 	conns   []net.Conn
 	running sync.WaitGroup
@@ -47,16 +47,16 @@ func (r *Relay) Address(address string) string {
 	return "postgres:///" + path + "?" + q.Encode()
 }
 
-// Silence keeps all connections open and accepts new ones, but forwards nothing until Forward is called. Neither side gets an error.
-func (r *Relay) Silence() { r.set(true) }
+// Pause keeps all connections open and accepts new ones, but forwards nothing until Resume is called. Neither side gets an error.
+func (r *Relay) Pause() { r.set(true) }
 
-// Forward ends a silence. Data that was sent during it arrives.
-func (r *Relay) Forward() { r.set(false) }
+// Resume ends a pause. Data that was sent during the pause arrives.
+func (r *Relay) Resume() { r.set(false) }
 
-func (r *Relay) set(silent bool) {
+func (r *Relay) set(paused bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.silent = silent
+	r.paused = paused
 	r.changed.Broadcast()
 }
 
@@ -74,19 +74,19 @@ func (r *Relay) accept() {
 		r.mu.Lock()
 		r.conns = append(r.conns, client, server)
 		r.mu.Unlock()
-		r.running.Go(func() { r.pass(client, server) })
-		r.running.Go(func() { r.pass(server, client) })
+		r.running.Go(func() { r.forward(client, server) })
+		r.running.Go(func() { r.forward(server, client) })
 	}
 }
 
-// pass forwards one direction of a connection.
-func (r *Relay) pass(from, to net.Conn) {
+// forward copies one direction of a connection.
+func (r *Relay) forward(from, to net.Conn) {
 	defer to.Close()
 	piece := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(piece)
 		r.mu.Lock()
-		for r.silent && !r.closed {
+		for r.paused && !r.closed {
 			r.changed.Wait()
 		}
 		r.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 type Tx struct {
 	c     *pg.Conn
 	queue string
-	// ahead is by how much the clock of the database differs from that of this server. Servers compare when work is due
+	// ahead is how far the clock of the database is ahead of that of this server. Servers compare when work is due
 	// and until when it is claimed, so these times are stored by the clock of the database.
 	ahead time.Duration
 }

@@ -37,7 +37,7 @@ var _ store.Side = (*Side)(nil)
 
 // Open opens a database under a name for messages. A source must have an up-to-date schema; in a target the schema is created.
 func Open(ctx context.Context, name, address string, target bool) (*Side, error) {
-	db, err := postgres.Open(ctx, address, postgres.Options{Server: "migrate " + rand.Text(), Existing: !target, Patient: true})
+	db, err := postgres.Open(ctx, address, postgres.Options{Server: "migrate " + rand.Text(), Existing: !target, Bulk: true})
 	if err != nil {
 		return nil, err
 	}
