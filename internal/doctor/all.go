@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -68,12 +69,17 @@ func (r *Report) Everything(ctx context.Context, db Everything, dataDir string, 
 func (r *Report) Conversations(ctx context.Context, db Everything, dataDir string, repair bool) {
 	s := &stored{Report: r, db: db, dir: dataDir, repair: repair, known: map[string]bool{}}
 	err := s.machines(ctx)
-	for row, e := range db.Sessions(ctx) {
-		if err = cmp.Or(err, e, ctx.Err()); err != nil {
-			break
-		}
-		if !row.Deleted {
-			s.one(ctx, row.ID)
+	for after, more := int64(0), true; more && err == nil; {
+		var rows []session.Row
+		rows, after, err = db.Sessions(ctx, after)
+		more = len(rows) > 0
+		for _, row := range rows {
+			if err = ctx.Err(); err != nil {
+				break
+			}
+			if !row.Deleted {
+				s.one(ctx, row.ID)
+			}
 		}
 	}
 	if err != nil {
@@ -92,7 +98,7 @@ func (r *Report) Conversations(ctx context.Context, db Everything, dataDir strin
 
 // machines reads the name of this machine, and the name of the first one.
 func (s *stored) machines(ctx context.Context) error {
-	name, err := os.ReadFile(filepath.Join(s.dir, "server.name"))
+	name, err := os.ReadFile(filepath.Join(s.dir, datadir.NameFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -119,16 +125,32 @@ func (s *stored) orphans(ctx context.Context) {
 			s.Check("events", "", fixed(fmt.Errorf("conversation number %d is missing, but its events still exist", n), "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s", s.dir))
 			continue
 		}
-		path := ""
-		err := v.locked(func() error {
-			return s.db.RemoveOrphan(ctx, n, func(events []byte) (err error) { path, err = v.save(events); return err })
-		})
+		path, err := s.moveOrphan(ctx, v, n)
 		if err != nil {
 			s.Check("events", "", fixed(err, "stop the server, and run the command again"))
 			return
 		}
 		s.Warn("events", fmt.Sprintf("conversation number %d is missing; its events were moved to %s", n, path), "")
 	}
+}
+
+// moveOrphan saves the events of an orphan to a file, as lines of JSON, and removes them.
+func (s *stored) moveOrphan(ctx context.Context, v Verification, n int64) (path string, err error) {
+	err = v.locked(func() error {
+		events, err := s.db.OrphanEvents(ctx, n)
+		var out bytes.Buffer
+		for lines := json.NewEncoder(&out); len(events) > 0 && err == nil; events = events[1:] {
+			err = lines.Encode(events[0])
+		}
+		if err == nil {
+			path, err = v.save(out.Bytes())
+		}
+		if err == nil {
+			err = s.db.RemoveOrphan(ctx, n)
+		}
+		return err
+	})
+	return path, err
 }
 
 // secrets checks that the settings of all users can be decrypted.

@@ -2,10 +2,7 @@
 package audit
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"iter"
 
 	"deckhand/internal/session"
 	"deckhand/internal/store"
@@ -19,35 +16,17 @@ type Audit struct{ DB *postgres.DB }
 
 var _ store.Audit = Audit{}
 
-// piece is how many rows are read at a time, because a statement has a time limit.
-const piece = 1000
-
 // Sessions implements store.Audit.
-func (a Audit) Sessions(ctx context.Context) iter.Seq2[session.Row, error] {
-	return func(yield func(session.Row, error) bool) {
-		for n, seen := int64(0), piece; seen == piece; {
-			var rows []session.Row
-			next := n
-			err := a.DB.Base().View(ctx, func(c *pg.Conn) error {
-				rows = nil
-				return c.Query("SELECT n, id, owner, last, deleted FROM deckhand.sessions WHERE n > $1 ORDER BY n LIMIT $2", func(v []any) error {
-					next = pg.Number(v[0])
-					rows = append(rows, session.Row{ID: session.ID(pg.Text(v[1])), Owner: pg.Text(v[2]), Last: pg.Number(v[3]), Deleted: pg.Truth(v[4])})
-					return nil
-				}, n, int64(piece))
-			})
-			if err != nil {
-				yield(session.Row{}, err)
-				return
-			}
-			n, seen = next, len(rows)
-			for _, r := range rows {
-				if !yield(r, nil) {
-					return
-				}
-			}
-		}
-	}
+func (a Audit) Sessions(ctx context.Context, after int64) (rows []session.Row, last int64, err error) {
+	err = a.DB.Base().View(ctx, func(c *pg.Conn) error {
+		rows = nil
+		return c.Query("SELECT n, id, owner, last, deleted FROM deckhand.sessions WHERE n > $1 ORDER BY n LIMIT $2", func(v []any) error {
+			last = pg.Number(v[0])
+			rows = append(rows, session.Row{ID: session.ID(pg.Text(v[1])), Owner: pg.Text(v[2]), Last: pg.Number(v[3]), Deleted: pg.Truth(v[4])})
+			return nil
+		}, after, int64(store.AuditPage))
+	})
+	return rows, last, err
 }
 
 // Orphans implements store.Audit. It goes from log to log.
@@ -63,28 +42,26 @@ func (a Audit) Orphans(ctx context.Context) (orphans []int64, err error) {
 					orphans = append(orphans, at)
 				}
 				return nil
-			}, at, int64(piece))
+			}, at, int64(store.AuditPage))
 		})
 	}
 	return orphans, err
 }
 
-// RemoveOrphan implements store.Audit.
-func (a Audit) RemoveOrphan(ctx context.Context, n int64, save func([]byte) error) error {
-	var out bytes.Buffer
-	lines := json.NewEncoder(&out)
-	err := a.DB.Base().View(ctx, func(c *pg.Conn) error {
-		out.Reset()
+// OrphanEvents implements store.Audit.
+func (a Audit) OrphanEvents(ctx context.Context, n int64) (all []store.OrphanEvents, err error) {
+	err = a.DB.Base().View(ctx, func(c *pg.Conn) error {
+		all = nil
 		return c.Query("SELECT last, at, body FROM deckhand.events WHERE n = $1 ORDER BY last", func(v []any) error {
-			return lines.Encode(map[string]any{"last": pg.Number(v[0]), "at": pg.Moment(v[1]), "body": string(packed.Opened(pg.Bytes(v[2])))})
+			all = append(all, store.OrphanEvents{Last: pg.Number(v[0]), At: pg.Moment(v[1]), Body: string(packed.Opened(pg.Bytes(v[2])))})
+			return nil
 		}, n)
 	})
-	if err == nil {
-		err = save(out.Bytes())
-	}
-	if err != nil {
-		return err
-	}
+	return all, err
+}
+
+// RemoveOrphan implements store.Audit.
+func (a Audit) RemoveOrphan(ctx context.Context, n int64) error {
 	return a.DB.UpdateExclusive(ctx, func(c *pg.Conn) error {
 		_, err := c.Exec("DELETE FROM deckhand.events WHERE n = $1 AND NOT EXISTS (SELECT FROM deckhand.sessions WHERE n = $1)", n)
 		return err

@@ -2,11 +2,8 @@
 package audit
 
 import (
-	"bytes"
 	"context"
 	"database/sql/driver"
-	"encoding/json"
-	"iter"
 	"time"
 
 	"deckhand/internal/session"
@@ -20,34 +17,17 @@ type Audit struct{ DB *sqlite.DB }
 
 var _ store.Audit = Audit{}
 
-// piece is how many rows are read at a time, so that others can write between two pieces.
-const piece = 1000
-
 // first is the key before the first event of a session.
 func first(n int64) int64 { return n << 32 }
 
 // Sessions implements store.Audit.
-func (a Audit) Sessions(ctx context.Context) iter.Seq2[session.Row, error] {
-	return func(yield func(session.Row, error) bool) {
-		for n, seen := int64(0), piece; seen == piece; {
-			var rows []session.Row
-			err := a.DB.Select(ctx, "SELECT n, id, owner, last, deleted FROM sessions WHERE n > ? ORDER BY n LIMIT ?", func(v []driver.Value) error {
-				n = v[0].(int64)
-				rows = append(rows, session.Row{ID: session.ID(v[1].(string)), Owner: v[2].(string), Last: v[3].(int64), Deleted: v[4].(int64) != 0})
-				return nil
-			}, n, int64(piece))
-			if err != nil {
-				yield(session.Row{}, err)
-				return
-			}
-			seen = len(rows)
-			for _, r := range rows {
-				if !yield(r, nil) {
-					return
-				}
-			}
-		}
-	}
+func (a Audit) Sessions(ctx context.Context, after int64) (rows []session.Row, last int64, err error) {
+	err = a.DB.Select(ctx, "SELECT n, id, owner, last, deleted FROM sessions WHERE n > ? ORDER BY n LIMIT ?", func(v []driver.Value) error {
+		last = v[0].(int64)
+		rows = append(rows, session.Row{ID: session.ID(v[1].(string)), Owner: v[2].(string), Last: v[3].(int64), Deleted: v[4].(int64) != 0})
+		return nil
+	}, after, int64(store.AuditPage))
+	return rows, last, err
 }
 
 // Orphans implements store.Audit. It goes from log to log.
@@ -63,26 +43,24 @@ func (a Audit) Orphans(ctx context.Context) (orphans []int64, err error) {
 				orphans = append(orphans, n)
 			}
 			return nil
-		}, at, int64(piece))
+		}, at, int64(store.AuditPage))
 	}
 	return orphans, err
 }
 
-// RemoveOrphan implements store.Audit.
-func (a Audit) RemoveOrphan(ctx context.Context, n int64, save func([]byte) error) error {
-	var out bytes.Buffer
-	lines := json.NewEncoder(&out)
-	err := a.DB.Select(ctx, "SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id", func(v []driver.Value) error {
+// OrphanEvents implements store.Audit.
+func (a Audit) OrphanEvents(ctx context.Context, n int64) (all []store.OrphanEvents, err error) {
+	err = a.DB.Select(ctx, "SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id", func(v []driver.Value) error {
 		body, _ := v[2].([]byte)
-		return lines.Encode(map[string]any{"last": v[0].(int64) - first(n), "at": time.UnixMicro(v[1].(int64)).UTC(), "body": string(packed.Opened(body))})
+		all = append(all, store.OrphanEvents{Last: v[0].(int64) - first(n), At: time.UnixMicro(v[1].(int64)).UTC(), Body: string(packed.Opened(body))})
+		return nil
 	}, first(n), first(n+1))
-	if err == nil {
-		err = save(out.Bytes())
-	}
-	if err == nil {
-		err = a.DB.Execute(ctx, "DELETE FROM events WHERE id > ? AND id < ? AND NOT EXISTS (SELECT 1 FROM sessions WHERE n = ?)", first(n), first(n+1), n)
-	}
-	return err
+	return all, err
+}
+
+// RemoveOrphan implements store.Audit.
+func (a Audit) RemoveOrphan(ctx context.Context, n int64) error {
+	return a.DB.Execute(ctx, "DELETE FROM events WHERE id > ? AND id < ? AND NOT EXISTS (SELECT 1 FROM sessions WHERE n = ?)", first(n), first(n+1), n)
 }
 
 // Reservations implements store.Audit.
