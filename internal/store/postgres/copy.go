@@ -148,7 +148,7 @@ func withConn(ctx context.Context, address string, do func(*pg.Conn) error) erro
 		err = do(c)
 	}
 	if err != nil {
-		return fmt.Errorf("the database %s on %s: %w", config.Database, config.Host, err)
+		return fmt.Errorf("the database %s on %s: %w", config.Database, config.Host, pg.Explain(err))
 	}
 	return nil
 }

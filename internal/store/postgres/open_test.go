@@ -131,6 +131,18 @@ func TestPasswordsAreNotTold(t *testing.T) {
 	}
 }
 
+// That a database cannot be reached is reported in one line, which says what to do.
+func TestUnreachableDatabase(t *testing.T) {
+	t.Parallel()
+	const address = "postgres://me@127.0.0.1:1/db"
+	_, err := Open(t.Context(), address, Options{})
+	for _, err := range []error{err, Empty(t.Context(), address)} {
+		if !errors.Is(err, pg.ErrDown) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
 // A second server does not get the database, until the first is gone.
 func TestServerLease(t *testing.T) {
 	t.Parallel()

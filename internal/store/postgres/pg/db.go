@@ -71,7 +71,7 @@ func (db *DB) Ended(err error) error {
 	case errors.As(err, &r):
 		return r.error
 	case err != nil:
-		err = explain(err)
+		err = Explain(err)
 		if ofDatabase(err) {
 			db.trouble.Store(&err)
 		}
@@ -124,7 +124,7 @@ func (db *DB) Ping(ctx context.Context, do func(*Conn) error) error {
 }
 
 func view(ctx context.Context, p *pool, limit time.Duration, do func(*Conn) error) error {
-	return explain(Within(ctx, limit, func(ctx context.Context) error {
+	return Explain(Within(ctx, limit, func(ctx context.Context) error {
 		retry, err := viewOnce(ctx, p, do)
 		if retry {
 			_, err = viewOnce(ctx, p, do)

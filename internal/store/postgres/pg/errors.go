@@ -55,8 +55,8 @@ func State(err error) string {
 	return ""
 }
 
-// explain wraps an error of the database or the connection in one of the errors above.
-func explain(err error) error {
+// Explain wraps an error of the database or the connection in one of the errors above.
+func Explain(err error) error {
 	if err == nil || errors.Is(err, ErrTimeout) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
