@@ -134,7 +134,8 @@ func Explain(err error) string {
 	if !errors.As(err, &wrong) {
 		return err.Error()
 	}
-	name, path, text := "", "deckhand", wrong.Error()
+	// An enum lists the empty default, too.
+	name, path, text := "", "deckhand", strings.Replace(wrong.Error(), `one of "",`, "one of ", 1)
 	if at := wrong.Context.Selected(); at != nil {
 		name, path = at.Name, at.FullPath()
 	}

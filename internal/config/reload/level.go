@@ -1,7 +1,6 @@
 package reload
 
 import (
-	"fmt"
 	"strings"
 
 	"deckhand/internal/cli"
@@ -12,16 +11,7 @@ import (
 // LevelCommand is deckhand log-level.
 type LevelCommand struct {
 	config.DataFlags
-	Level string `arg:"" optional:"" help:"New log level: debug, info, warn or error. Default: print the current one."`
-}
-
-// Validate refuses unknown levels. An enum would list the empty default among the values.
-func (c *LevelCommand) Validate() error {
-	switch c.Level {
-	case "", "debug", "info", "warn", "error":
-		return nil
-	}
-	return fmt.Errorf("log level %q is unknown: use debug, info, warn or error", c.Level)
+	Level string `arg:"" optional:"" default:"" enum:",debug,info,warn,error" help:"New log level: debug, info, warn or error. Default: print the current one."`
 }
 
 // Run shows or changes the log level of the running server.
