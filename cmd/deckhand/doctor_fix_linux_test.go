@@ -176,7 +176,7 @@ func TestDoctorOfAnUnreachableModel(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	code, out, _ := command(t, "doctor", "--data-dir", dir, "--sandbox", "host", "--addr", "127.0.0.1:0", "--model")
-	if code != 1 || !regexp.MustCompile(`(?m)^FAIL  model +agents cannot use openai/gone\n +fix: .*base URL`).MatchString(out) || strings.Contains(out, "k-0123456789") {
+	if code != 1 || !regexp.MustCompile(`(?m)^FAIL  model +agents cannot use openai/gone\n +fix: .*base URL`).MatchString(out) || strings.Contains(out, "k-0123456789") || !strings.Contains(out, "warn  sandbox          host works with restrictions, see below") {
 		t.Errorf("exit code %d, says\n%s", code, out)
 	}
 }

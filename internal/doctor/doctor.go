@@ -120,13 +120,16 @@ func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Co
 	}
 	defer d.Close()
 	findings := drivers.Findings(ctx, d.Driver)
-	fatal := false
+	fatal, warned := false, false
 	for _, f := range findings {
-		fatal = fatal || f.Fatal
+		fatal, warned = fatal || f.Fatal, warned || !f.OK
 	}
-	if fatal {
+	switch {
+	case fatal:
 		r.Warn("sandbox", d.Name+" does not work, see below", "")
-	} else {
+	case warned:
+		r.Warn("sandbox", d.Name+" works with restrictions, see below", "")
+	default:
 		r.Check("sandbox", d.Name, nil)
 	}
 	for _, f := range findings {
