@@ -13,31 +13,61 @@ import (
 	"deckhand/client"
 )
 
+// stoppedWith returns a stopped server and its two conversations, which begin with these messages.
+func stoppedWith(t *testing.T, first, second string) (b *box, one, two string) {
+	t.Helper()
+	b = serve(t, "")
+	b.demo("scripted/demo")
+	one, two = b.create(first), b.create(second)
+	for _, id := range []string{one, two} {
+		b.follow(id, 0, agentIs("awaiting_user_input"))
+	}
+	b.stop()
+	return b, one, two
+}
+
+// overwrite runs a statement on the database of a stopped server, and returns how many rows it changed.
+func (b *box) overwrite(statement string) int64 {
+	b.t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(b.dir, "deckhand.db"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer db.Close()
+	res, err := db.Exec(statement)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	n, _ := res.RowsAffected()
+	return n
+}
+
+// onlyDeletes checks that a conversation that cannot be read says why, and can be deleted.
+func (b *box) onlyDeletes(id, why string) {
+	b.t.Helper()
+	for _, request := range [][3]string{{"GET", "/events", ""}, {"POST", "/message", `{"message":"and on"}`}} {
+		if status, body, _ := b.raw(request[0], "/api/conversations/"+id+request[1], request[2]); status != 500 || !strings.Contains(body, why) {
+			b.t.Errorf("%s: %d %s", request[1], status, body)
+		}
+	}
+	if err := b.client.Delete(b.t.Context(), id); err != nil {
+		b.t.Errorf("the conversation cannot be deleted: %v", err)
+	}
+	if _, err := b.client.Conversation(b.t.Context(), id); !client.IsNotFound(err) {
+		b.t.Errorf("%v", err)
+	}
+}
+
 // A row that was overwritten on the disk costs what it held and nothing more:
 // the conversation can be repaired up to it, or deleted.
 func TestOverwrittenRow(t *testing.T) {
 	t.Parallel()
-	b := serve(t, "")
-	b.demo("scripted/demo")
-	mend, drop := b.create("mend me"), b.create("drop me")
-	for _, id := range []string{mend, drop} {
-		b.follow(id, 0, agentIs("awaiting_user_input"))
-	}
-	b.stop()
-	db, err := sql.Open("sqlite", filepath.Join(b.dir, "deckhand.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b, mend, drop := stoppedWith(t, "mend me", "drop me")
 	// The second row of each session: its claim and the beginning of its turn.
-	res, err := db.Exec(`UPDATE events SET body = x'00112233' WHERE id IN
-		(SELECT (SELECT e.id FROM events e WHERE e.id >> 32 = s.n ORDER BY e.id LIMIT 1 OFFSET 1) FROM sessions s)`)
-	if err != nil {
-		t.Fatal(err)
+	if n := b.overwrite(`UPDATE events SET body = x'00112233' WHERE id IN
+		(SELECT (SELECT e.id FROM events e WHERE e.id >> 32 = s.n ORDER BY e.id LIMIT 1 OFFSET 1) FROM sessions s)`); n != 2 {
+		t.Fatalf("%d rows changed", n)
 	}
-	if n, _ := res.RowsAffected(); n != 2 {
-		t.Fatalf("%d rows spoiled", n)
-	}
-	db.Close()
 
 	code, out, errs := command(t, "doctor", "--data-dir", b.dir, mend)
 	if code == 0 || !strings.Contains(errs, "valid up to event 3") {
@@ -48,28 +78,14 @@ func TestOverwrittenRow(t *testing.T) {
 	}
 	b = serve(t, b.dir)
 	b.follow(mend, 0, agentIs("awaiting_user_input")) // the message is answered again
-	if status, body, _ := b.raw("GET", "/api/conversations/"+drop+"/events", ""); status != 500 || !strings.Contains(body, "deckhand doctor") {
-		t.Errorf("%d %s", status, body)
-	}
-	if err := b.client.Delete(t.Context(), drop); err != nil {
-		t.Errorf("what is damaged cannot be deleted: %v", err)
-	}
-	if _, err := b.client.Conversation(t.Context(), drop); !client.IsNotFound(err) {
-		t.Errorf("%v", err)
-	}
+	b.onlyDeletes(drop, "deckhand doctor")
 }
 
 // Events that were changed in the database are noticed by the server, by the doctor and after a restore, although they make
 // sense. The doctor says what to do, and can accept them.
 func TestForgedEvent(t *testing.T) {
 	t.Parallel()
-	b := serve(t, "")
-	b.demo("scripted/demo")
-	forged, good := b.create("transfer 10 coins"), b.create("hello")
-	for _, id := range []string{forged, good} {
-		b.follow(id, 0, agentIs("awaiting_user_input"))
-	}
-	b.stop()
+	b, forged, good := stoppedWith(t, "transfer 10 coins", "hello")
 	doctor := []string{"doctor", "--data-dir", b.dir, "--addr", "127.0.0.1:0"}
 	doctor = append(doctor, plainSandbox(t, nil)...)
 	if err := os.Chmod(b.dir, 0o700); err != nil {
@@ -78,19 +94,8 @@ func TestForgedEvent(t *testing.T) {
 	if code, out, _ := command(t, doctor...); code != 0 || !strings.Contains(out, "conversations    2 with") {
 		t.Fatalf("before: %s", out)
 	}
-	db, err := sql.Open("sqlite", filepath.Join(b.dir, "deckhand.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := db.Exec(`UPDATE events SET body = CAST(replace(CAST(body AS TEXT), '10 coins', '90 coins') AS BLOB) WHERE instr(body, CAST('10 coins' AS BLOB)) > 0`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, _ := res.RowsAffected(); n == 0 {
-		t.Fatal("nothing was forged")
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
+	if n := b.overwrite(`UPDATE events SET body = CAST(replace(CAST(body AS TEXT), '10 coins', '90 coins') AS BLOB) WHERE instr(body, CAST('10 coins' AS BLOB)) > 0`); n == 0 {
+		t.Fatal("nothing was changed")
 	}
 
 	folder, restored := filepath.Join(t.TempDir(), "backups"), filepath.Join(t.TempDir(), "restored")

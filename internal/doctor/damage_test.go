@@ -23,11 +23,7 @@ import (
 	"deckhand/internal/store/sqlite"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	pgtest.Stop()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // everything is a database as the doctor sees it.
 type everything struct {

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"deckhand/internal/config"
 	"deckhand/internal/move"
 	"deckhand/internal/session"
@@ -22,12 +20,7 @@ import (
 	"deckhand/internal/store/postgres/pgtest"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		pgtest.Stop()
-		os.Exit(code)
-	}))
-}
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -17,11 +17,7 @@ import (
 	"deckhand/internal/store/sqlite"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	pgtest.Stop()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // The schemas when the list of kinds began.
 const firstSQLite, firstPostgres = 13, 4

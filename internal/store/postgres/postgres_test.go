@@ -3,11 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"deckhand/internal/session"
 	"deckhand/internal/session/logtest"
@@ -15,12 +12,7 @@ import (
 	"deckhand/internal/store/postgres/pgtest"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		pgtest.Stop()
-		os.Exit(code)
-	}))
-}
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 

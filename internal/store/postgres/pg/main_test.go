@@ -1,17 +1,9 @@
 package pg
 
 import (
-	"os"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"deckhand/internal/store/postgres/pgtest"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		pgtest.Stop()
-		os.Exit(code)
-	}))
-}
+func TestMain(m *testing.M) { pgtest.Main(m) }

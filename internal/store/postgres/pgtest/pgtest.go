@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"go.uber.org/goleak"
 )
 
 // port is the name of the sockets; nothing listens on a network.
@@ -48,11 +49,14 @@ var (
 	reason error
 )
 
-// Stop ends the shared server, if there is one. TestMain calls it.
-func Stop() {
-	if shared != nil {
-		_ = shared.Stop()
-	}
+// Main is TestMain for packages whose tests use the shared server. It also checks that no goroutines are left.
+func Main(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if shared != nil {
+			_ = shared.Stop()
+		}
+		os.Exit(code)
+	}))
 }
 
 // New makes an empty database on the shared server and returns its address.
