@@ -112,7 +112,7 @@ func (f *localFlags) workIn(dir string) error {
 		return cli.Usagef("%s", err)
 	}
 	if data, err := filepath.Abs(f.DataDir); err == nil && driver.Confined && (data == dir || strings.HasPrefix(data, strings.TrimSuffix(dir, "/")+"/")) {
-		return cli.Usagef("the data directory %s, which contains keys, is inside the folder %s; choose another --dir or --data-dir", data, dir)
+		return cli.Usagef("the folder %s contains the data directory %s with its keys; change to the folder of a project, or choose another --dir or --data-dir", dir, data)
 	}
 	f.Sandbox, f.Folder = driver.Name, dir
 	return nil

@@ -201,7 +201,7 @@ func TestRunExitCodes(t *testing.T) {
 		"stuck":             {func(llmtest.Asked) llmtest.Reply { return sh("false") }, []string{"go"}, cli.ExitStuck, "stuck in a loop"},
 		"no task":           {nil, []string{" "}, cli.ExitUsage, "task missing"},
 		"no such folder":    {nil, []string{"go", "--dir", "none"}, cli.ExitUsage, "--dir"},
-		"the data's folder": {nil, []string{"go", "--sandbox", "local", "--dir", "/"}, cli.ExitUsage, "which contains keys, is inside the folder"},
+		"the data's folder": {nil, []string{"go", "--sandbox", "local", "--dir", "/"}, cli.ExitUsage, "change to the folder of a project"},
 		"a branch alone":    {nil, []string{"go", "--branch", "b"}, cli.ExitUsage, "--repo"},
 		"no such agent":     {nil, []string{"go", "--agent", "Nobody"}, cli.ExitUsage, "--agent"},
 		"no calls at all":   {nil, []string{"go", "--max-iterations", "0"}, cli.ExitUsage, "from 1 to"},
