@@ -38,7 +38,7 @@ type Command struct {
 	Model        bool   `name:"model" help:"Also test a user's stored model. Makes a few short model calls, which are billed."`
 	User         string `name:"user" default:"admin" placeholder:"NAME" help:"User whose model to test (default: ${default})."`
 	Backups      string `name:"backups" placeholder:"DIR" help:"Also read all backups in this folder and check their hashes."`
-	Repair       bool   `name:"repair" help:"Repair damaged conversations: truncate them after the last valid event and save the removed events to a file, or accept events that do not match their hash chain. Move workspaces without a conversation to boxes/.set-aside. Correct reserved money. Stop all servers that use the database first."`
+	Repair       bool   `name:"repair" help:"Repair damaged conversations: truncate them after the last valid event and save the removed events to a file, or accept events that do not match their hash chain. Move workspaces without a conversation to boxes/.set-aside. Correct reserved amounts in the ledger. Stop all servers that use the database first."`
 	Conversation string `arg:"" optional:"" help:"Verify the log of the conversation with this ID instead."`
 }
 
