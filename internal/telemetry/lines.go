@@ -3,10 +3,15 @@ package telemetry
 import (
 	"io"
 	"sync"
+	"time"
 )
 
-// maxLines is the maximum size of the queued lines in bytes. Beyond that, Write waits.
-const maxLines = 1 << 20
+const (
+	// maxLines is the maximum size of the queued lines in bytes. Beyond that, Write waits.
+	maxLines = 1 << 20
+	// closeTime is how long Close waits for a blocked writer, such as a pipe that no program reads.
+	closeTime = 2 * time.Second
+)
 
 // Lines writes log lines in the background, all queued ones with one call, so that requests do not wait for each other's
 // lines. A process that is killed loses the lines of its last microseconds.
@@ -18,6 +23,7 @@ type Lines struct {
 	waiting []byte
 	writing bool
 	closed  bool
+	ended   bool // all lines are written
 	done    chan struct{}
 }
 
@@ -29,30 +35,35 @@ func NewLines(w io.Writer) *Lines {
 	return l
 }
 
-// Write queues a line. After Close, it writes directly.
+// Write queues a line. After Close, it writes directly, or drops the line if the writer still blocks and the queue is full.
 func (l *Lines) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.waiting) > maxLines && !l.closed {
 		l.change.Wait()
 	}
-	if l.closed {
+	if l.ended {
 		return l.w.Write(line)
 	}
-	l.waiting = append(l.waiting, line...)
+	if len(l.waiting) <= maxLines {
+		l.waiting = append(l.waiting, line...)
+	}
 	if !l.writing {
 		l.change.Broadcast()
 	}
 	return len(line), nil
 }
 
-// Close writes the queued lines. It may be called twice.
+// Close writes the queued lines, unless the writer blocks. It may be called twice.
 func (l *Lines) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.change.Broadcast()
 	l.mu.Unlock()
-	<-l.done
+	select {
+	case <-l.done:
+	case <-time.After(closeTime):
+	}
 }
 
 func (l *Lines) run() {
@@ -63,6 +74,7 @@ func (l *Lines) run() {
 	for {
 		for len(l.waiting) == 0 {
 			if l.closed {
+				l.ended = true
 				return
 			}
 			l.change.Wait()

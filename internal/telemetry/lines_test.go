@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // slow is a writer that can be blocked.
@@ -81,4 +83,29 @@ func TestLinesAreBounded(t *testing.T) {
 	if n != 64 || w.text.Len() != 64*len(line) || w.calls < 4 {
 		t.Errorf("%d lines, %d bytes in %d calls", n, w.text.Len(), w.calls)
 	}
+}
+
+// A writer that blocks does not keep the end of the process, and takes its lines when it continues.
+func TestCloseWhileBlocked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &slow{hold: make(chan struct{})}
+		l := NewLines(w)
+		_, _ = l.Write([]byte("first\n"))
+		synctest.Wait() // it is being written
+		begin := time.Now()
+		l.Close()
+		if took := time.Since(begin); took != closeTime {
+			t.Errorf("it took %v", took)
+		}
+		line := bytes.Repeat([]byte("x"), 64<<10)
+		for range 64 { // more than the bound
+			_, _ = l.Write(line)
+		}
+		close(w.hold)
+		l.Close()
+		if got := w.text.Len(); !strings.HasPrefix(w.text.String(), "first\nx") || got > 2*maxLines {
+			t.Errorf("%d bytes were written", got)
+		}
+	})
 }
