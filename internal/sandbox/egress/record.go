@@ -29,6 +29,8 @@ const (
 type recorder struct {
 	ledger Ledger
 	log    *slog.Logger
+	ctx    context.Context // of all writes
+	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	waiting map[string][]Entry
@@ -46,6 +48,7 @@ func newRecorder(l Ledger, log *slog.Logger) *recorder {
 		ledger: l, log: log, waiting: map[string][]Entry{}, lost: map[string]int{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
 	go r.run()
 	return r
 }
@@ -77,7 +80,7 @@ func (r *recorder) run() {
 		if !r.pause(batchTime) {
 			return
 		}
-		if err := r.flushAll(context.Background()); err != nil {
+		if err := r.flushAll(r.ctx); err != nil {
 			r.log.Error("the egress ledger cannot be written; it is tried again", "error", err)
 			if !r.pause(retryTime) {
 				return
@@ -101,11 +104,12 @@ func (r *recorder) pause(d time.Duration) bool {
 	}
 }
 
-// close writes what waits. What cannot be written now is lost.
+// close writes the waiting entries, within writeTime. Entries that cannot be written are lost.
 func (r *recorder) close() error {
 	close(r.stop)
+	defer time.AfterFunc(writeTime, r.cancel).Stop()
 	<-r.ended
-	return r.flushAll(context.Background())
+	return r.flushAll(r.ctx)
 }
 
 // flushAll writes the entries of all sandboxes.
