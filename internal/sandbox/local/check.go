@@ -32,7 +32,7 @@ func advice(err error) string {
 		if fix := namespaceFix(); fix != "" {
 			return fix
 		}
-		return "If the server runs in a container, the container needs --security-opt seccomp=unconfined --security-opt systempaths=unconfined (and apparmor=unconfined, where there is AppArmor)."
+		return "If the server was started with chroot, start it without: the kernel allows no user namespaces there. If it runs in a container, the container needs --security-opt seccomp=unconfined --security-opt systempaths=unconfined (and apparmor=unconfined, where there is AppArmor)."
 	}
 	return ""
 }

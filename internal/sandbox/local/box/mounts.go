@@ -59,6 +59,9 @@ func (b *builder) raise() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}
+	if err := stack(); err != nil {
+		return err
+	}
 	// The paths from here on lead below the scaffold, so what it covers is opened first.
 	box, err := b.source(b.setup.BoxTree, b.setup.Box, false)
 	if err != nil {
