@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"deckhand/internal/sandbox/rpc"
@@ -126,6 +127,10 @@ type FileChange struct {
 
 // Parameters of the checkpoint operations of a runner.
 type (
+	// UseParams are the parameters of CheckpointRunner.Use and Release. By names the server.
+	UseParams struct {
+		By string `json:"by"`
+	}
 	// BeginParams are the parameters of CheckpointRunner.Begin. Empty is true if the workspace was empty at first and may
 	// not have a checkpoint of that state.
 	BeginParams struct {
@@ -171,6 +176,24 @@ type CheckpointRunner struct{ peer *rpc.Peer }
 
 // CheckpointRunner returns the runner of a sandbox that keeps checkpoints.
 func (s *Sandbox) CheckpointRunner() CheckpointRunner { return CheckpointRunner{s.peer} }
+
+// Use announces calls of a server. ErrBusy if another server has released the runner.
+func (r CheckpointRunner) Use(ctx context.Context, by string) error {
+	err := r.peer.Call(ctx, "checkpoints/use", 0, UseParams{by}, nil)
+	if errors.Is(err, ErrInvalid) { // a runner of an older version
+		return nil
+	}
+	return err
+}
+
+// Release reports whether a server may remove the runner's container: no other server has announced calls since this one did.
+func (r CheckpointRunner) Release(ctx context.Context, by string) (last bool, err error) {
+	err = r.peer.Call(ctx, "checkpoints/release", 0, UseParams{by}, &last)
+	if errors.Is(err, ErrInvalid) {
+		return true, nil
+	}
+	return last, err
+}
 
 // Begin prepares the store.
 func (r CheckpointRunner) Begin(ctx context.Context, p BeginParams) error {

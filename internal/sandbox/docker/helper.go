@@ -13,36 +13,36 @@ import (
 )
 
 // startHelper starts the helper of a sandbox, or connects to an existing one. ErrGone if the sandbox has no workspace.
-func (d *Driver) startHelper(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error) {
+func (d *Driver) startHelper(ctx context.Context, h sandbox.Handle) (box *sandbox.Sandbox, made string, err error) {
 	if _, err := d.folder(ctx, h.ID); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	store, err := d.makeStore(ctx, h.ID, false)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if store == nil {
-		return nil, sandbox.ErrGone
+		return nil, "", sandbox.ErrGone
 	}
-	box, err := d.connectHelper(ctx, h, store.Name)
-	if err != nil {
-		return nil, err
+	if box, made, err = d.connectHelper(ctx, h, store.Name); err != nil {
+		return nil, "", err
 	}
 	if err := box.CheckpointRunner().Begin(ctx, sandbox.BeginParams{Empty: isEmpty(store)}); err != nil {
 		box.Close()
-		return nil, err
+		return nil, "", err
 	}
-	return box, nil
+	return box, made, nil
 }
 
 // connectHelper connects to the existing container, or creates one.
-func (d *Driver) connectHelper(ctx context.Context, h sandbox.Handle, store string) (box *sandbox.Sandbox, err error) {
+func (d *Driver) connectHelper(ctx context.Context, h sandbox.Handle, store string) (box *sandbox.Sandbox, made string, err error) {
 	for range 2 {
-		made, program, err := d.adopt(ctx, h.ID)
+		var program string
+		made, program, err = d.adopt(ctx, h.ID)
 		var p *plan
 		if made == "" && err == nil {
 			if p, err = d.passing(ctx, h); err != nil {
-				return nil, err
+				return nil, "", err
 			}
 			p.name, p.helper, p.writes, p.store = d.find.Names.Helper(h.ID)[0], true, true, store
 			made, err = d.make(ctx, p)
@@ -52,16 +52,16 @@ func (d *Driver) connectHelper(ctx context.Context, h sandbox.Handle, store stri
 			box, err = d.connect(ctx, link{id: h.ID, container: made, program: program, isolated: true})
 		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, names.ErrForeign) {
-			return box, err
+			return box, made, err
 		}
 		if p != nil && made != "" {
 			err = d.deaf(ctx, made, err, p)
 		}
 		if left := d.removeHelper(ctx, h.ID); left != nil || p != nil {
-			return nil, errors.Join(err, left)
+			return nil, "", errors.Join(err, left)
 		}
 	}
-	return nil, err
+	return nil, "", err
 }
 
 // adopt finds a helper of an earlier server, and starts it if it has stopped.
@@ -85,12 +85,12 @@ func (d *Driver) removeHelper(ctx context.Context, id string) error {
 	return d.remove(ctx, c.ID)
 }
 
-// discardHelper removes a helper that is not in use any more.
-func (d *Driver) discardHelper(id string) {
+// discardHelper removes the container of a helper that is not in use any more.
+func (d *Driver) discardHelper(made string) {
 	ctx, cancel := context.WithTimeout(context.Background(), tidyTime)
 	defer cancel()
-	if err := d.removeHelper(ctx, id); err != nil {
-		d.log.Warn("the container that keeps checkpoints could not be removed", "sandbox", id, "error", err)
+	if err := d.remove(ctx, made); err != nil {
+		d.log.Warn("the container that keeps checkpoints could not be removed", "container", made, "error", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package pool
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"maps"
 	"sync"
@@ -25,9 +26,12 @@ type Runner = sandbox.CheckpointRunner
 
 // Pool has the recently used helpers by sandbox, and the checkpoints that they listed.
 type Pool struct {
-	start  func(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error)
-	remove func(id string)
-	turns  lock.Table // held while a helper is used
+	start  func(ctx context.Context, h sandbox.Handle) (box *sandbox.Sandbox, container string, err error)
+	remove func(container string)
+	name   string          // of this server in helpers
+	turns  lock.Table      // held while a helper is used
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	open   map[string]*helper
@@ -39,16 +43,19 @@ type Pool struct {
 // helper is a connection to a container. The container has a fixed name, and is kept if the server or its runner dies: as long as it
 // exists, a restore may be incomplete.
 type helper struct {
-	box    *sandbox.Sandbox
-	runner Runner
-	made   time.Time
-	uses   int
-	timer  *time.Timer
+	box       *sandbox.Sandbox
+	container string
+	runner    Runner
+	made      time.Time
+	uses      int
+	timer     *time.Timer
 }
 
-// New returns a Pool. start starts the helper container of a sandbox, or connects to an existing one; remove removes it.
-func New(start func(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error), remove func(id string)) *Pool {
-	return &Pool{start: start, remove: remove, open: map[string]*helper{}, lists: map[string]sandbox.Checkpoints{}}
+// New returns a Pool. start starts the helper container of a sandbox, or connects to an existing one; remove removes a container.
+func New(start func(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, string, error), remove func(container string)) *Pool {
+	p := &Pool{start: start, remove: remove, name: rand.Text(), open: map[string]*helper{}, lists: map[string]sandbox.Checkpoints{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
 }
 
 // Has reports whether there is a connection to the helper of a sandbox.
@@ -76,7 +83,7 @@ func (p *Pool) SetList(id string, list sandbox.Checkpoints) {
 // With calls do with the helper of a sandbox, one at a time.
 func (p *Pool) With(ctx context.Context, h sandbox.Handle, do func(Runner) error) error {
 	return p.Alone(ctx, h.ID, func() error {
-		k, err := p.connect(ctx, h)
+		k, err := p.use(ctx, h)
 		if err != nil {
 			return err
 		}
@@ -103,6 +110,24 @@ func (p *Pool) Alone(ctx context.Context, id string, do func() error) error {
 	return do()
 }
 
+// use connects to the helper of a sandbox, and replaces a helper that another server is about to remove.
+func (p *Pool) use(ctx context.Context, h sandbox.Handle) (*helper, error) {
+	for again := false; ; again = true {
+		k, err := p.connect(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		if err = k.runner.Use(ctx, p.name); err == nil {
+			return k, nil
+		}
+		p.drop(h.ID, k)
+		if again || !errors.Is(err, sandbox.ErrBusy) {
+			return nil, err
+		}
+		p.remove(k.container)
+	}
+}
+
 var errClosed = errors.New("the docker driver is closed")
 
 // connect connects to the helper of a sandbox, unless it is already connected.
@@ -126,11 +151,11 @@ func (p *Pool) connect(ctx context.Context, h sandbox.Handle) (*helper, error) {
 		}
 		p.drop(h.ID, k)
 	}
-	box, err := p.start(ctx, h)
+	box, container, err := p.start(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	k = &helper{box: box, runner: box.CheckpointRunner(), made: time.Now()}
+	k = &helper{box: box, container: container, runner: box.CheckpointRunner(), made: time.Now()}
 	p.mu.Lock()
 	p.open[h.ID] = k
 	p.mu.Unlock()
@@ -138,17 +163,22 @@ func (p *Pool) connect(ctx context.Context, h sandbox.Handle) (*helper, error) {
 }
 
 // drop closes a connection and keeps the container.
-func (p *Pool) drop(id string, k *helper) bool {
+func (p *Pool) drop(id string, k *helper) {
+	p.take(id, k)
+	k.box.Close()
+}
+
+// take forgets a connection. It reports false if it was forgotten before.
+func (p *Pool) take(id string, k *helper) bool {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k.timer != nil {
+		k.timer.Stop()
+	}
 	mine := p.open[id] == k
 	if mine {
 		delete(p.open, id)
 	}
-	p.mu.Unlock()
-	if k.timer != nil {
-		k.timer.Stop()
-	}
-	k.box.Close()
 	return mine
 }
 
@@ -175,7 +205,7 @@ func (p *Pool) endIdle(id string, k *helper, uses int) {
 	p.ending.Add(1)
 	p.mu.Unlock()
 	defer p.ending.Done()
-	_ = p.Alone(context.Background(), id, func() error {
+	_ = p.Alone(p.ctx, id, func() error {
 		p.mu.Lock()
 		unused := k.uses == uses
 		p.mu.Unlock()
@@ -186,10 +216,20 @@ func (p *Pool) endIdle(id string, k *helper, uses int) {
 	})
 }
 
-// end closes a connection and removes the container.
+// releaseTime is how long a helper may take to answer that it is not in use.
+const releaseTime = 10 * time.Second
+
+// end closes a connection and removes the container, unless another server has used it since. A container without a connection is kept,
+// like one of a server that died.
 func (p *Pool) end(id string, k *helper) {
-	if p.drop(id, k) {
-		p.remove(id)
+	defer k.box.Close()
+	if !p.take(id, k) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
+	if last, err := k.runner.Release(ctx, p.name); err == nil && last {
+		p.remove(k.container)
 	}
 }
 
@@ -213,6 +253,7 @@ func (p *Pool) Close() {
 	p.closed = true
 	left := maps.Clone(p.open)
 	p.mu.Unlock()
+	p.cancel()
 	p.ending.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

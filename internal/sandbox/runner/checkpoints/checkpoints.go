@@ -29,6 +29,8 @@ type Service struct {
 
 	mu    sync.Mutex // held during each call
 	store *checkpoint.Store
+	user  string // the server that used the service last
+	over  bool   // this server is about to remove the container
 }
 
 // New returns a Service for a workspace and the folder of its store.
@@ -39,6 +41,8 @@ func New(workspace, dir string) *Service {
 // Handlers are the operations. Each completes an interrupted restore first.
 func (s *Service) Handlers() map[string]rpc.Handler {
 	return map[string]rpc.Handler{
+		"checkpoints/use":      handle(s, s.use),
+		"checkpoints/release":  handle(s, s.release),
 		"checkpoints/begin":    handle(s, s.begin),
 		"checkpoints/take":     handle(s, s.take),
 		"checkpoints/list":     handle(s, s.list),
@@ -64,6 +68,19 @@ func handle[P, R any](s *Service, do func(context.Context, P) (R, error)) rpc.Ha
 		out, err := do(ctx, p)
 		return out, checkpoint.Public(err)
 	}
+}
+
+func (s *Service) use(_ context.Context, p sandbox.UseParams) (any, error) {
+	if s.over {
+		return nil, fmt.Errorf("%w: another server is about to remove this container", rpc.ErrBusy)
+	}
+	s.user = p.By
+	return nil, nil
+}
+
+func (s *Service) release(_ context.Context, p sandbox.UseParams) (bool, error) {
+	s.over = s.over || s.user == p.By
+	return s.over, nil
 }
 
 func (s *Service) begin(_ context.Context, p sandbox.BeginParams) (any, error) {
