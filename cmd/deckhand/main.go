@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -26,6 +24,7 @@ import (
 	"deckhand/internal/config"
 	"deckhand/internal/config/reload"
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/machine"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/store/open"
 	"deckhand/internal/terminal"
@@ -68,7 +67,7 @@ type commands struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := machine.UntilSignal()
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -252,7 +252,7 @@ func plainFlags(t *testing.T) sandboxFlags {
 // wired is a server like that of serve, with its parts.
 func wired(t *testing.T, file string) (*box, *server) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancelCause(context.Background())
 	b := &box{t: t, dir: t.TempDir(), logs: &syncBuffer{}}
 	c := &serveCmd{DataFlags: config.DataFlags{DataDir: b.dir}, sandboxFlags: plainFlags(t), ListenFlags: config.ListenFlags{Addr: "127.0.0.1:0"}, Titles: "task"}
 	must := func(err error) {
@@ -283,9 +283,9 @@ func wired(t *testing.T, file string) (*box, *server) {
 	var greeting bytes.Buffer
 	must(cli.Start{Gate: d.gate, DataDir: b.dir, Version: version, Base: s.public}.Announce(ctx, &greeting))
 	ended := make(chan error, 1)
-	go func() { ended <- s.run(ctx, c, listener) }()
+	go func() { ended <- s.run(ctx, stop, c, listener) }()
 	t.Cleanup(func() {
-		cancel()
+		stop(nil)
 		if err := errors.Join(<-ended, d.db.Close()); err != nil {
 			t.Error(err)
 		}

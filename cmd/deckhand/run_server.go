@@ -22,6 +22,7 @@ import (
 	"deckhand/internal/datadir"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
+	"deckhand/internal/machine"
 	"deckhand/internal/provider"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/drivers"
@@ -259,11 +260,13 @@ func (a *runServer) work(ctx context.Context) <-chan struct{} {
 func (a *runServer) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTime)
 	defer cancel()
+	defer machine.EndWithin(ctx, stopTime-shutdownTime)()
 	if a.stop != nil {
 		a.stop(nil)
 	}
 	a.background.wait()
-	a.closeProfiles()
+	a.rater.Close()
+	a.profiles.Close()
 	a.keeper.Close() // or it would restart the sandbox
 	h := sandbox.Handle{Driver: a.driver.Name, ID: string(a.id)}
 	remove := a.driver.Destroy

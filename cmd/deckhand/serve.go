@@ -69,14 +69,17 @@ type serveCmd struct {
 	temporary, seldom bool
 }
 
-// shutdownTime is how long requests may take after a signal.
-const shutdownTime = 20 * time.Second
+// shutdownTime is how long requests may take after a signal, and stopTime how long everything may, less than systemd waits.
+const shutdownTime, stopTime = 20 * time.Second, 45 * time.Second
 
 // Run serves until ctx ends, then finishes requests in progress.
 func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output) error {
 	if err := c.check(); err != nil {
 		return cli.Usagef("%w", err)
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer machine.EndWithin(ctx, stopTime)()
 	machine.CollectRarely()
 	models := catalogue.New(file.Models())
 	redactor := secret.NewRedactor()
@@ -136,7 +139,7 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	if err := machine.NotifyReady(); err != nil {
 		logger.Warn(err.Error())
 	}
-	return s.run(ctx, c, listener)
+	return s.run(ctx, stop, c, listener)
 }
 
 // check returns an error if the server cannot start with the flags, before anything is written to disk.
@@ -201,17 +204,14 @@ func (d *data) signCookies(ctx context.Context, keyring *secret.Keyring, o acces
 	return nil
 }
 
-// run serves until ctx ends.
-func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) error {
+// run serves until ctx ends, which stop does.
+func (s *server) run(ctx context.Context, stop context.CancelCauseFunc, c *serveCmd, listener net.Listener) error {
 	if c := s.reloader.TLS(); c != nil {
 		listener = httpapi.ListenTLS(listener, c)
 	} else {
 		listener = httpapi.Listen(listener)
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	web := &http.Server{Handler: s.api, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug)}
+	web := httpapi.NewWeb(s.api, s.logger)
 	background := &tasks{}
 	background.start(func() error { return s.loop.Run(ctx) }, stop)
 	background.start(func() error { return s.keeper.Run(ctx) }, stop)
@@ -245,13 +245,14 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	}
 	s.logger.Info("stopping: finishing work in progress")
 	s.api.Close() // ends streams; readers resume where they were
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
-	defer cancel()
-	err := web.Shutdown(grace)
+	err := web.End(shutdownTime)
 	background.wait()
-	s.closeProfiles()
+	s.rater.Close()
+	s.profiles.Close()
 	s.replica.Close()
 	s.keeper.Close() // sandboxes keep running for the next server
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
 	if s.onStopped != nil {
 		err = errors.Join(err, s.onStopped(grace))
 	}

@@ -74,7 +74,7 @@ type embeddedServer struct {
 	used  []string // the conversations of this terminal
 
 	running *runServer
-	stop    context.CancelFunc
+	stop    context.CancelCauseFunc
 	ended   chan error
 	log     *os.File
 }
@@ -108,9 +108,9 @@ func (e *embeddedServer) start(ctx context.Context) (base string, err error) {
 		}
 		return err
 	}
-	ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
+	ctx, e.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	e.running, e.ended = a, make(chan error, 1)
-	go func() { e.ended <- a.run(ctx, a.c, listener) }()
+	go func() { e.ended <- a.run(ctx, e.stop, a.c, listener) }()
 	return a.local, nil
 }
 
@@ -119,7 +119,7 @@ func (e *embeddedServer) close() error {
 	if e.running == nil {
 		return nil
 	}
-	e.stop()
+	e.stop(nil)
 	err := errors.Join(<-e.ended, e.running.data.db.Close())
 	e.running.unlock()
 	return errors.Join(err, e.log.Close())

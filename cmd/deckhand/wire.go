@@ -76,7 +76,7 @@ type server struct {
 	out        sandbox.Outward
 	profiles   *profile.Builder
 	forges     *gitaccess.Forges
-	rater      *solvable.Rater // nil if disabled
+	rater      *solvable.Rater
 	// public is the base URL for users, or ""; local is the base URL on this machine.
 	public, local string
 	sessions      *session.Sessions
@@ -284,14 +284,6 @@ func (s *server) wireForges(c *httpapi.Config, client *http.Client) {
 	c.Git.Forge = func(ctx context.Context, provider string, t settings.ProviderToken) (gitprovider.Provider, error) {
 		return gitaccess.Open(ctx, client, provider, t)
 	}
-}
-
-// closeProfiles closes the connections of the profiles.
-func (s *server) closeProfiles() {
-	if s.rater != nil {
-		s.rater.Close()
-	}
-	s.profiles.Close()
 }
 
 // worked implements agent.Config.Worked.
