@@ -41,7 +41,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// A server that deckhand bench started ends when deckhand bench is killed.
+// A server that deckhand bench started ends when deckhand bench is killed, and its sandboxes with it.
 func TestBenchKilled(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(builtProgram) == "" {
@@ -59,21 +59,23 @@ func TestBenchKilled(t *testing.T) {
 	defer func() { _ = cmd.Process.Kill() }()
 	for lines := bufio.NewScanner(out); lines.Scan() && !strings.Contains(lines.Text(), "conversations"); { // the server is ready
 	}
-	servers := func() []string {
+	processes := func(of string) []string { // a process that is being started has the command line of the one that starts it
 		found, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		return slices.DeleteFunc(found, func(file string) bool {
 			line, err := os.ReadFile(file)
-			return err != nil || !strings.Contains(string(line), "\x00serve\x00") || !strings.Contains(string(line), dir)
+			return err != nil || !strings.Contains(string(line), of) || !strings.Contains(string(line), dir)
 		})
 	}
-	if len(servers()) == 0 { // a process that it is starting has the same command line for a moment
+	const server, runner = "\x00serve\x00--addr\x00", "\x00serve\x00--socket\x00"
+	until(t, "the first sandbox to start", func() bool { return len(processes(runner)) > 0 })
+	if len(processes(server)) == 0 {
 		t.Fatal("there is no server")
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	until(t, "the server to end", func() bool { return len(servers()) == 0 })
+	until(t, "the server and its sandboxes to end", func() bool { return len(processes(server))+len(processes(runner)) == 0 })
 }
 
 func TestBenchRefusesNonsense(t *testing.T) {

@@ -127,6 +127,9 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Addr, err)
 	}
+	if c.RemoveSandboxes {
+		s.onStopped = s.driver.DestroyAll
+	}
 	s.reloader = &reload.Reloader{Read: func() (reload.Values, error) { return values(file.Args) }, Level: c.level, Catalogue: models, Log: logger, Limits: s.admission.SetLimits}
 	if err := s.reloader.Begin(); err != nil {
 		return err

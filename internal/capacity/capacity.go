@@ -91,8 +91,8 @@ type rig struct {
 // hurry would meet the limit of one.
 const users = 64
 
-// start runs the server in a new folder below dir. It is ended by close only, not by ctx: the
-// sandboxes have to be removed first.
+// start runs the server in a new folder below dir. It is ended by close only, not by ctx. When it ends, also because this process
+// was killed, it removes the sandboxes.
 func start(ctx context.Context, program, dir, sandbox string) (r *rig, err error) {
 	r = &rig{}
 	defer func() {
@@ -109,7 +109,7 @@ func start(ctx context.Context, program, dir, sandbox string) (r *rig, err error
 	if r.model, err = load.StartModel(); err != nil {
 		return r, err
 	}
-	if r.server, err = load.Serve(context.WithoutCancel(ctx), r.dir, program, filepath.Join(r.dir, "data"), nil, "--sandbox", sandbox); err != nil {
+	if r.server, err = load.Serve(context.WithoutCancel(ctx), r.dir, program, filepath.Join(r.dir, "data"), nil, "--sandbox", sandbox, "--remove-sandboxes"); err != nil {
 		return r, err
 	}
 	r.server.Rest(ctx)

@@ -32,6 +32,7 @@ type Flags struct {
 	Together         sandbox.Limits  `kong:"-"` // of all local sandboxes together; see shareFlags
 	Folder           string          `kong:"-"` // the workspace of all conversations; "" for one each
 	Shared           string          `kong:"-"` // the directory that processes share, for a server of one conversation
+	RemoveSandboxes  bool            `name:"remove-sandboxes" env:"DECKHAND_REMOVE_SANDBOXES" hidden:"" help:"Remove all sandboxes and workspaces when the server stops."`
 	RunnerPath       string          `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Path of a runner binary to use instead of the embedded one."`
 }
 

@@ -269,11 +269,16 @@ func DestroyAll(ctx context.Context, f Config) error {
 	if err != nil {
 		return err
 	}
+	return errors.Join(d.DestroyAll(ctx), d.Close())
+}
+
+// DestroyAll destroys all sandboxes.
+func (d Driver) DestroyAll(ctx context.Context) error {
 	found, err := d.List(ctx)
 	for _, b := range found {
 		err = errors.Join(err, d.Destroy(ctx, b.Handle))
 	}
-	return errors.Join(err, d.Close())
+	return err
 }
 
 // Findings returns the checks of a driver on this machine.
