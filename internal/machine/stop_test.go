@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -36,6 +37,9 @@ func TestEndWithin(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(os.Args[0], "-test.run=^TestEndWithin$")
 			cmd.Env = append(os.Environ(), limitEnv+"="+c.limit, endedEnv+"="+c.ended)
+			if _, err := cmd.StdinPipe(); err != nil { // it ends with this process, however that ends
+				t.Fatal(err)
+			}
 			var said strings.Builder
 			cmd.Stderr = &said
 			out, err := cmd.StdoutPipe()
@@ -73,6 +77,10 @@ func TestEndWithin(t *testing.T) {
 }
 
 func neverStop(limit string) {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(8)
+	}()
 	ctx, _ := UntilSignal()
 	d, err := time.ParseDuration(limit)
 	if err != nil {
