@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -163,15 +162,10 @@ func TestConversationsQueue(t *testing.T) {
 // queueOnThePages looks at the queue as administrators and lists see it.
 func (b *box) queueOnThePages(t *testing.T, waits string) {
 	t.Helper()
-	_, text, _ := b.raw("GET", "/api/admin/health", "")
-	var h health.ServerHealth
-	if err := json.Unmarshal([]byte(text), &h); err != nil {
-		t.Fatal(err)
-	}
-	if q := h.Queue; q.Running != 1 || q.Queued != 2 || q.Limits.Running != 1 || q.Limits.Queued != 2 || !slices.Equal(q.Users, []health.UserUse{{User: "admin", Running: 1, Queued: 2, Reason: "user_limit"}}) {
+	if q := b.queue(); q.Running != 1 || q.Queued != 2 || q.Limits.Running != 1 || q.Limits.Queued != 2 || !slices.Equal(q.Users, []health.UserUse{{User: "admin", Running: 1, Queued: 2, Reason: "user_limit"}}) {
 		t.Errorf("%+v", q)
 	}
-	_, text, _ = b.raw("GET", "/metrics", "")
+	_, text, _ := b.raw("GET", "/metrics", "")
 	for _, line := range []string{"deckhand_queue_running 1", `deckhand_queue_waiting{class="person"} 2`, `deckhand_queue_limit{limit="queued"} 2`, `deckhand_queue_refused_total{limit="server"}`, `deckhand_queue_refused_total{limit="user"} 3`} {
 		if !strings.Contains(text, line) {
 			t.Errorf("the metrics lack %s", line)

@@ -61,6 +61,7 @@ func TestAPIServer(t *testing.T) {
 	if said := <-model.asked; said != "first" {
 		t.Fatalf("%q was asked", said)
 	}
+	front.until("the server knows what the other one runs", func() bool { return front.slots("admin") == 1 })
 	second := front.create("second")
 	for _, b := range f.boxes {
 		b.queued(second, 1, "user_limit")

@@ -79,9 +79,9 @@ type buckets[K comparable] struct {
 	swept  time.Time
 	shared *rate.Limiter
 
-	// uses has the uses to report to other servers; nil for a single server.
-	uses   map[K]int
-	usesMu sync.Mutex
+	// counts are to be sent to other servers; nil for a single server.
+	counts   map[K]int
+	countsMu sync.Mutex
 }
 
 func newBuckets[K comparable](perSecond float64, burst int) *buckets[K] {
@@ -96,7 +96,7 @@ func (b *buckets[K]) take(key K, now time.Time) Decision {
 	l := b.bucket(key, now)
 	ok := l.AllowN(now, 1)
 	if ok {
-		b.used(key)
+		b.count(key)
 	}
 	return b.decide(ok, l.TokensAt(now))
 }

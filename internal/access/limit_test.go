@@ -197,9 +197,9 @@ func TestLimitsOfSeveralServers(t *testing.T) {
 	a.ShareLimits()
 	b.ShareLimits()
 	tell := func() {
-		fromA, fromB := a.Uses(), b.Uses()
-		a.Charge(fromB)
-		b.Charge(fromA)
+		fromA, fromB := a.TakeCounts(), b.TakeCounts()
+		a.ApplyCounts(fromB)
+		b.ApplyCounts(fromA)
 	}
 	pass := func(g *Gate, n int) (passed int) {
 		for range n {
@@ -249,14 +249,14 @@ func TestLimitsOfSeveralServers(t *testing.T) {
 	if b.MayConflict("ada").Remaining != conflictsBurst-1 || b.AllowUser("ada", c.now()).Remaining != 398 {
 		t.Error("conflicts or users do not count together")
 	}
-	b.Charge([]Use{{"key", "k", 1 << 40}, {"key", "k", -5}, {"unknown", "k", 1}, {"failure", "nonsense", 1}})
+	b.ApplyCounts([]Count{{"key", "k", 1 << 40}, {"key", "k", -5}, {"unknown", "k", 1}, {"failure", "nonsense", 1}})
 	if d := b.Allow("k", c.now()); d.RetryAfter > 3*time.Second {
 		t.Errorf("a bucket owes more than a burst: %+v", d)
 	}
-	for i := range 2 * maxUses {
+	for i := range 2 * maxCounts {
 		a.Allow(fmt.Sprint(i), c.now())
 	}
-	if n := len(a.Uses()); n != maxUses {
+	if n := len(a.TakeCounts()); n != maxCounts {
 		t.Errorf("%d keys in a report", n)
 	}
 }

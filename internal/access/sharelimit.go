@@ -6,50 +6,50 @@ import (
 	"time"
 )
 
-// maxUses is the maximum number of keys in a report for each limit. Uses of other keys are counted on this server only.
-const maxUses = 1 << 12
+// maxCounts is the maximum number of keys for each limit that TakeCounts returns. Other keys are counted on this server only.
+const maxCounts = 1 << 12
 
-// Use is how often a limited key was used on a server.
-type Use struct {
+// Count is how often a rate limit counted a key on a server.
+type Count struct {
 	Limit string `json:"limit"`
 	Key   string `json:"key"`
 	Count int    `json:"count"`
 }
 
-// Names of the limits in a Use.
+// Names of the limits in a Count.
 const (
 	keyLimit, userLimit, conflictLimit, failureLimit = "key", "user", "conflict", "failure"
 )
 
-// ShareLimits makes the Gate record the uses that Uses returns for other servers. Call it before the Gate is used.
+// ShareLimits makes the Gate record counts for other servers, which TakeCounts returns. Call it before the Gate is used.
 func (g *Gate) ShareLimits() {
 	for _, b := range []*buckets[string]{g.requests, g.users, g.conflicts} {
-		b.uses = map[string]int{}
+		b.counts = map[string]int{}
 	}
-	g.failures.uses = map[netip.Addr]int{}
+	g.failures.counts = map[netip.Addr]int{}
 }
 
-// Uses returns how often keys were used since the last call.
-func (g *Gate) Uses() (out []Use) {
+// TakeCounts returns the counts since the last call.
+func (g *Gate) TakeCounts() (out []Count) {
 	for limit, b := range g.limits() {
-		for key, n := range b.report() {
-			out = append(out, Use{limit, key, n})
+		for key, n := range b.takeCounts() {
+			out = append(out, Count{limit, key, n})
 		}
 	}
-	for addr, n := range g.failures.report() {
-		out = append(out, Use{failureLimit, addr.String(), n})
+	for addr, n := range g.failures.takeCounts() {
+		out = append(out, Count{failureLimit, addr.String(), n})
 	}
 	return out
 }
 
-// Charge counts uses on other servers.
-func (g *Gate) Charge(uses []Use) {
+// ApplyCounts takes the counts of other servers into account.
+func (g *Gate) ApplyCounts(counts []Count) {
 	limits, now := g.limits(), g.now()
-	for _, u := range uses {
-		if b := limits[u.Limit]; b != nil {
-			b.charge(u.Key, u.Count, now)
-		} else if addr, err := netip.ParseAddr(u.Key); u.Limit == failureLimit && err == nil {
-			g.failures.charge(addr, u.Count, now)
+	for _, c := range counts {
+		if b := limits[c.Limit]; b != nil {
+			b.apply(c.Key, c.Count, now)
+		} else if addr, err := netip.ParseAddr(c.Key); c.Limit == failureLimit && err == nil {
+			g.failures.apply(addr, c.Count, now)
 		}
 	}
 }
@@ -58,30 +58,30 @@ func (g *Gate) limits() map[string]*buckets[string] {
 	return map[string]*buckets[string]{keyLimit: g.requests, userLimit: g.users, conflictLimit: g.conflicts}
 }
 
-// used counts a use, which report returns.
-func (b *buckets[K]) used(key K) {
-	if b.uses == nil {
+// count counts a key for takeCounts.
+func (b *buckets[K]) count(key K) {
+	if b.counts == nil {
 		return
 	}
-	b.usesMu.Lock()
-	defer b.usesMu.Unlock()
-	if n := b.uses[key]; n > 0 || len(b.uses) < maxUses {
-		b.uses[key] = n + 1
+	b.countsMu.Lock()
+	defer b.countsMu.Unlock()
+	if n := b.counts[key]; n > 0 || len(b.counts) < maxCounts {
+		b.counts[key] = n + 1
 	}
 }
 
-// report returns the uses since its last call.
-func (b *buckets[K]) report() map[K]int {
-	b.usesMu.Lock()
-	defer b.usesMu.Unlock()
-	out := maps.Clone(b.uses)
-	clear(b.uses)
+// takeCounts returns the counts since its last call.
+func (b *buckets[K]) takeCounts() map[K]int {
+	b.countsMu.Lock()
+	defer b.countsMu.Unlock()
+	out := maps.Clone(b.counts)
+	clear(b.counts)
 	return out
 }
 
-// charge takes tokens for uses on other servers. Each server may have allowed a whole burst before it knew of the others, so a
+// apply takes tokens for the counts of other servers. Each server may have allowed a whole burst before it knew of the others, so a
 // bucket can owe tokens, but at most one burst.
-func (b *buckets[K]) charge(key K, n int, now time.Time) {
+func (b *buckets[K]) apply(key K, n int, now time.Time) {
 	l := b.bucket(key, now)
 	if n = min(n, b.burst, b.burst+int(l.TokensAt(now))); n > 0 {
 		l.ReserveN(now, n)

@@ -4,7 +4,7 @@
 // A conversation needs a slot while its agent has a turn in progress, but not while it waits for a person. A
 // conversation and the tasks that its agent delegates share one slot, so they cannot wait for each other's slots.
 //
-// Each server has its own slots. The limits per user and of the queue apply to all servers together: see fleet.go.
+// Each server has its own slots. The limits per user and of the queue apply to all servers together: see Gate.Share.
 package admission
 
 import "deckhand/internal/session"

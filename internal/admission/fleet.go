@@ -7,209 +7,217 @@ import (
 	"deckhand/internal/session"
 )
 
-// handedTime is how long a conversation that was handed over to another server counts as arriving, if no server reports it.
-const handedTime = 3 * time.Second
+// handoverTime is how long a conversation that was handed over to another server counts as queued, if no server reports it.
+const handoverTime = 3 * time.Second
 
-// fleet is the state of a gate that is one of several. Servers publish which conversations they run and queue: changes at once,
-// and the whole list every few seconds, because messages can be lost. Without messages, each server only knows its own.
+// fleet is the state of a gate that is one of several. Servers publish which conversations they run and queue: see Share.
 type fleet struct {
-	// news has a value when there are changes to publish; nil for a single server.
-	news  chan struct{}
-	works bool
-	// handed are conversations that were handed over to other servers, until one of those reports them.
-	handed map[session.ID]handed
-	// said and free are the conversations and free slots last published, and round the number of the last complete list.
-	said  map[session.ID]Slot
-	free  int
-	round int64
+	// changed has a value when there are changes to publish; nil for a single server.
+	changed chan struct{}
+	worker  bool
+	// handovers are conversations that were handed over to other servers, until one of those reports them.
+	handovers map[session.ID]handover
+	// awaited are the owners of conversations that AwaitRelease returned true for.
+	awaited map[session.ID]string
+	// ended are servers that have ended. Updates that were sent before may still arrive.
+	ended map[string]bool
+	// items, free and kept are what was last published, and list is the number of the last complete list.
+	items      map[session.ID]Item
+	free, kept int
+	list       int64
+	// newPeer is true after the first update of a server, until the complete list is published.
+	newPeer bool
 }
 
-type handed struct {
+type handover struct {
 	owner string
 	at    time.Time
 }
 
-func (f *fleet) poke() {
+func (f *fleet) signal() {
 	select {
-	case f.news <- struct{}{}:
+	case f.changed <- struct{}{}:
 	default: // nil for a single server
 	}
 }
 
-// Slot is a conversation that runs or waits on a server.
-type Slot struct {
+// Item is a conversation that runs or waits on a server.
+type Item struct {
 	ID    session.ID `json:"id"`
 	Owner string     `json:"owner,omitempty"`
-	// Position is its position in the queue of the server, 0 if it runs. The next three fields are as in Place.
-	Position int    `json:"position,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-	Running  int    `json:"running,omitempty"`
-	Limit    int    `json:"limit,omitempty"`
+	// position is the zero value if the conversation runs.
+	position
 	// Shared is true for a delegated task in the slot of another conversation.
 	Shared bool `json:"shared,omitempty"`
 	// Gone is true if it no longer runs or waits there.
 	Gone bool `json:"gone,omitempty"`
 }
 
-func (s Slot) place() Place { return placeAt(s.Position, s.Reason, s.Running, s.Limit) }
-
-// News is a message with which a server publishes its queue.
-type News struct {
+// Update is a message with which a server publishes its queue.
+type Update struct {
 	From string `json:"from"`
-	// Slots is the number of slots of the server, and Free the number of free ones that are not kept for users without a slot.
+	// Slots is the number of slots of the server. Free are those that any user may have, and Kept those for users without a slot.
 	Slots int `json:"slots"`
 	Free  int `json:"free"`
-	// Round numbers complete lists, and Last ends one: conversations that were not in it are gone.
-	Round    int64  `json:"round"`
-	Last     bool   `json:"last,omitempty"`
-	Sessions []Slot `json:"sessions,omitempty"`
+	Kept  int `json:"kept"`
+	// List numbers complete lists, and Last ends one: conversations that were not in it are gone.
+	List  int64  `json:"list"`
+	Last  bool   `json:"last,omitempty"`
+	Items []Item `json:"items,omitempty"`
 }
 
-// table has the running and queued conversations of another server.
-type table struct {
-	heard            time.Time
-	slots, free      int
-	sessions         map[session.ID]listed
-	running, waiting counts
+// peer is another server, as known from its updates.
+type peer struct {
+	line              *line
+	updated           time.Time
+	slots, free, kept int
+	items             map[session.ID]listed
+	running, waiting  counts
 }
 
 type listed struct {
-	Slot
-	round int64
+	Item
+	list int64
 }
 
-func (t *table) set(s Slot, round int64) {
-	t.remove(s.ID)
-	t.sessions[s.ID] = listed{s, round}
-	t.count(s, 1)
+func (p *peer) set(i Item, list int64) {
+	p.remove(i.ID)
+	p.items[i.ID] = listed{i, list}
+	p.count(i, 1)
 }
 
-func (t *table) remove(id session.ID) {
-	if s, ok := t.sessions[id]; ok {
-		delete(t.sessions, id)
-		t.count(s.Slot, -1)
+func (p *peer) remove(id session.ID) {
+	if i, ok := p.items[id]; ok {
+		delete(p.items, id)
+		p.count(i.Item, -1)
 	}
 }
 
-func (t *table) count(s Slot, n int) {
+func (p *peer) count(i Item, n int) {
 	switch {
-	case s.Shared:
-	case s.Position > 0:
-		t.waiting.add(s.Owner, n)
+	case i.Shared:
+	case i.Position > 0:
+		p.waiting.add(i.Owner, n)
 	default:
-		t.running.add(s.Owner, n)
+		p.running.add(i.Owner, n)
+		p.line.runs.add(i.Owner, n)
 	}
 }
 
-// Join makes the gate one of several. self is the name of this server, and works is false if it runs no agents. Call it before the
-// first Enter. Then publish News whenever Changed has a value.
-func (g *Gate) Join(self string, works bool) {
+// Join makes the gate one of several. self is the name of this server, and worker is false if it runs no agents. Call it before the
+// first Enter, and then Share.
+func (g *Gate) Join(self string, worker bool) {
 	g.line.self = self
-	g.fleet = fleet{news: make(chan struct{}, 1), works: works, handed: map[session.ID]handed{}}
+	g.fleet = fleet{changed: make(chan struct{}, 1), worker: worker, handovers: map[session.ID]handover{}, awaited: map[session.ID]string{}, ended: map[string]bool{}}
 	g.SetLimits(g.line.limits)
 }
 
-// Changed returns a channel that has a value when News has changes; nil for a single server.
-func (g *Gate) Changed() <-chan struct{} { return g.fleet.news }
-
-// News returns the changes that were not published yet, in messages of at most most conversations. If all is true, it returns the
+// updates returns the changes that were not published yet, in messages of at most most conversations. If all is true, it returns the
 // complete list.
-func (g *Gate) News(all bool, most int) []News {
+func (g *Gate) updates(all bool, most int) []Update {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := make(map[session.ID]Slot, len(g.members))
-	add := func(f *family, s Slot) {
-		s.ID, s.Owner = f.Root, f.Owner
-		now[s.ID] = s
+	now := make(map[session.ID]Item, len(g.members))
+	add := func(f *family, p position) {
+		now[f.Root] = Item{ID: f.Root, Owner: f.Owner, position: p}
 		for id := range f.members {
 			if id != f.Root {
-				s.ID, s.Shared = id, true
-				now[id] = s
+				now[id] = Item{ID: id, Owner: f.Owner, position: p, Shared: true}
 			}
 		}
 	}
 	for _, f := range g.line.running {
-		add(f, Slot{})
+		add(f, position{})
 	}
 	order := g.order()
 	for root, f := range g.line.waiting {
-		p := order[root]
-		add(f, Slot{Position: p.Position, Reason: p.Reason, Running: p.Running, Limit: p.Limit})
+		add(f, order[root])
 	}
-	var changed []Slot
-	for id, s := range now {
-		if all || g.fleet.said[id] != s {
-			changed = append(changed, s)
+	all, g.fleet.newPeer = all || g.fleet.newPeer, false
+	var changed []Item
+	for id, i := range now {
+		if all || g.fleet.items[id] != i {
+			changed = append(changed, i)
 		}
 	}
-	for id := range g.fleet.said {
+	for id := range g.fleet.items {
 		if _, ok := now[id]; !ok {
-			changed = append(changed, Slot{ID: id, Gone: true})
+			changed = append(changed, Item{ID: id, Gone: true})
 		}
 	}
 	if all {
-		g.fleet.round++
+		g.fleet.list++
 	}
-	free := g.free()
-	if !all && len(changed) == 0 && free == g.fleet.free {
+	free, kept := g.free()
+	if !all && len(changed) == 0 && free == g.fleet.free && kept == g.fleet.kept {
 		return nil
 	}
-	g.fleet.said, g.fleet.free = now, free
-	var out []News
+	g.fleet.items, g.fleet.free, g.fleet.kept = now, free, kept
+	var out []Update
 	for first := true; first || len(changed) > 0; first = false {
 		n := min(most, len(changed))
-		out = append(out, News{From: g.line.self, Slots: g.line.limits.Running, Free: free, Round: g.fleet.round, Sessions: changed[:n]})
-		changed = changed[n:]
+		u := g.heartbeat()
+		u.Items, changed = changed[:n], changed[n:]
+		out = append(out, u)
 	}
 	out[len(out)-1].Last = all
 	return out
 }
 
-// Beat returns News without conversations, which only shows that the server is alive.
-func (g *Gate) Beat() News {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return News{From: g.line.self, Slots: g.line.limits.Running, Free: g.free(), Round: g.fleet.round}
+// heartbeat returns an Update without conversations, which shows that the server is alive. It is called with mu held.
+func (g *Gate) heartbeat() Update {
+	free, kept := g.free()
+	return Update{From: g.line.self, Slots: g.line.limits.Running, Free: free, Kept: kept, List: g.fleet.list}
 }
 
-// free returns the number of free slots that are not kept for users without a slot. It is called with mu held.
-func (g *Gate) free() int {
+// free returns how many slots are free: for any user, and only for users without a slot. It is called with mu held.
+func (g *Gate) free() (free, kept int) {
 	if g.paused != nil {
-		return 0
+		return 0, 0
 	}
-	return max(0, g.line.limits.Running-g.line.used.total-g.line.limits.Kept)
+	n := max(0, g.line.limits.Running-g.line.used.total)
+	kept = min(n, g.line.limits.Kept)
+	return n - kept, kept
 }
 
-// Heard stores news of another server.
-func (g *Gate) Heard(n News) {
+// Receive stores an Update of another server.
+func (g *Gate) Receive(u Update) {
+	u.Slots, u.Free, u.Kept = max(0, u.Slots), max(0, u.Free), max(0, u.Kept)
 	g.mu.Lock()
-	t := g.line.others[n.From]
-	same := t != nil && !n.Last && len(n.Sessions) == 0 && t.slots == n.Slots && t.free == n.Free
+	p := g.line.others[u.From]
+	same := p != nil && !u.Last && len(u.Items) == 0 && p.slots == u.Slots && p.free == u.Free && p.kept == u.Kept
 	if same {
-		t.heard = time.Now()
+		p.updated = time.Now()
 	}
 	g.mu.Unlock()
 	if same {
 		return
 	}
 	g.change("", func() []*family {
-		t := g.line.others[n.From]
-		if t == nil {
-			t = &table{sessions: map[session.ID]listed{}, running: counts{users: map[string]int{}}, waiting: counts{users: map[string]int{}}}
-			g.line.others[n.From] = t
+		if g.fleet.ended[u.From] || u.From == g.line.self {
+			return nil
 		}
-		t.heard, t.slots, t.free = time.Now(), n.Slots, n.Free
-		for _, s := range n.Sessions {
-			if delete(g.fleet.handed, s.ID); s.Gone {
-				t.remove(s.ID)
-			} else {
-				t.set(s, n.Round)
+		p := g.line.others[u.From]
+		if p == nil {
+			p = &peer{line: g.line, items: map[session.ID]listed{}, running: newCounts(), waiting: newCounts()}
+			g.line.others[u.From], g.fleet.newPeer = p, true
+		}
+		p.updated, p.slots, p.free, p.kept = time.Now(), u.Slots, u.Free, u.Kept
+		for _, i := range u.Items {
+			delete(g.fleet.handovers, i.ID)
+			if !i.Gone {
+				p.set(i, u.List)
+				g.leaveTo(u.From, i)
+				continue
 			}
+			p.remove(i.ID)
+			g.released(i.ID)
 		}
-		if n.Last {
-			for id, s := range t.sessions {
-				if s.round < n.Round {
-					t.remove(id)
+		if u.Last {
+			for id, i := range p.items {
+				if i.list < u.List {
+					p.remove(id)
+					g.released(id)
 				}
 			}
 		}
@@ -217,41 +225,88 @@ func (g *Gate) Heard(n News) {
 	})
 }
 
-// Forget drops the table of a server that has ended.
-func (g *Gate) Forget(member string) {
-	g.forget(func(name string, _ *table) bool { return name == member })
+// leaveTo removes a session from the queue if another server runs or queues it, too: servers that start find the same sessions. If both
+// queue it, the one whose name comes first keeps it. It is called by change.
+func (g *Gate) leaveTo(server string, i Item) {
+	f := g.members[i.ID]
+	if f == nil || g.line.waiting[f.Root] != f || f.Bound || len(f.members) > 1 || i.Shared || i.Position > 0 && server > g.line.self {
+		return
+	}
+	delete(g.members, i.ID)
+	g.remove(f)
+	g.fleet.awaited[i.ID] = f.Owner
 }
 
-// Keep drops the tables of servers that are not in live.
-func (g *Gate) Keep(live []string) {
-	g.forget(func(name string, _ *table) bool { return !slices.Contains(live, name) })
+// ServerEnded removes what is known of a server that has ended.
+func (g *Gate) ServerEnded(name string) {
+	g.removePeers(func(other string, _ *peer) bool { return other == name }, name)
 }
 
-// Expire drops the tables of servers that have sent no news for some time.
-func (g *Gate) Expire(after time.Duration) {
-	g.forget(func(_ string, t *table) bool { return time.Since(t.heard) > after })
-}
-
-func (g *Gate) forget(which func(name string, t *table) bool) {
+// SetLiveServers sets which servers are alive, and removes what is known of others.
+func (g *Gate) SetLiveServers(live []string) {
 	if g == nil {
 		return
 	}
 	g.mu.Lock()
+	for _, name := range live { // a lease that has ended can be taken again
+		delete(g.fleet.ended, name)
+	}
+	var ended []string
+	for name := range g.line.others {
+		if !slices.Contains(live, name) {
+			ended = append(ended, name)
+		}
+	}
+	g.mu.Unlock()
+	if len(ended) > 0 {
+		g.removePeers(func(name string, _ *peer) bool { return slices.Contains(ended, name) }, ended...)
+	}
+}
+
+// expire removes what is known of servers that have sent no updates for some time, and old handovers.
+func (g *Gate) expire(after time.Duration) {
+	g.mu.Lock()
+	for id, h := range g.fleet.handovers {
+		if time.Since(h.at) > handoverTime {
+			delete(g.fleet.handovers, id)
+		}
+	}
+	g.mu.Unlock()
+	g.removePeers(func(_ string, p *peer) bool { return time.Since(p.updated) > after })
+}
+
+// removePeers removes what is known of some servers. Later updates of those in ended are ignored.
+func (g *Gate) removePeers(which func(name string, p *peer) bool, ended ...string) {
+	if g == nil || g.fleet.changed == nil {
+		return
+	}
+	g.mu.Lock()
+	for _, name := range ended {
+		g.fleet.ended[name] = true
+	}
 	found := false
-	for name, t := range g.line.others {
-		if which(name, t) {
+	for name, p := range g.line.others {
+		if which(name, p) {
 			delete(g.line.others, name)
+			for user, n := range p.running.users {
+				g.line.runs.add(user, -n)
+			}
 			found = true
 		}
 	}
 	g.mu.Unlock()
 	if found {
-		g.change("", g.fill)
+		g.change("", func() []*family {
+			for id := range g.fleet.awaited {
+				g.released(id)
+			}
+			return g.fill()
+		})
 	}
 }
 
-// Elsewhere reports whether a session runs or waits on another server.
-func (g *Gate) Elsewhere(id session.ID) bool {
+// OnOtherServer reports whether a session runs or waits on another server.
+func (g *Gate) OnOtherServer(id session.ID) bool {
 	if g == nil {
 		return false
 	}
@@ -260,10 +315,33 @@ func (g *Gate) Elsewhere(id session.ID) bool {
 	return g.members[id] == nil && g.elsewhere(id, "")
 }
 
+// AwaitRelease is OnOtherServer, but if it returns true, the function of OnGrant is called when the session no longer runs or waits
+// there. What is known of other servers may be old: the session may need this server.
+func (g *Gate) AwaitRelease(id session.ID, owner string) bool {
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.members[id] != nil || !g.elsewhere(id, "") {
+		return false
+	}
+	g.fleet.awaited[id] = owner
+	return true
+}
+
+// released arranges the call that AwaitRelease promised, if no other server has the session any more. It is called by change.
+func (g *Gate) released(id session.ID) {
+	if owner, ok := g.fleet.awaited[id]; ok && !g.elsewhere(id, "") {
+		delete(g.fleet.awaited, id)
+		g.toGrant = append(g.toGrant, grant{id, owner})
+	}
+}
+
 // elsewhere reports whether a session of a user, or of any user for "", runs or waits on another server. It is called with mu held.
 func (g *Gate) elsewhere(id session.ID, user string) bool {
-	for _, o := range g.line.others {
-		if s, ok := o.sessions[id]; ok && (user == "" || s.Owner == user) {
+	for _, p := range g.line.others {
+		if i, ok := p.items[id]; ok && (user == "" || i.Owner == user) {
 			return true
 		}
 	}
@@ -272,10 +350,9 @@ func (g *Gate) elsewhere(id session.ID, user string) bool {
 
 // placeElsewhere returns the position of a session in the queue of another server. It is called with mu held.
 func (g *Gate) placeElsewhere(id session.ID) *Place {
-	for _, o := range g.line.others {
-		if s, ok := o.sessions[id]; ok && s.Position > 0 {
-			p := s.place()
-			return &p
+	for _, p := range g.line.others {
+		if i, ok := p.items[id]; ok && i.Position > 0 {
+			return i.place()
 		}
 	}
 	return nil
@@ -283,96 +360,120 @@ func (g *Gate) placeElsewhere(id session.ID) *Place {
 
 // waitElsewhere returns the number of families in the queues of other servers. It is called with mu held.
 func (g *Gate) waitElsewhere() (n int) {
-	for _, o := range g.line.others {
-		n += o.waiting.total
+	for _, p := range g.line.others {
+		n += p.waiting.total
 	}
 	return n
 }
 
-// together has the totals of all servers, as far as they concern a user.
-type together struct{ slots, running, free, waiting, queued int }
+// totals are numbers of all servers. free are the slots that a user may have, and queued the conversations of the user.
+type totals struct{ slots, running, free, waiting, queued int }
 
-// together returns the totals. It is called with mu held.
-func (g *Gate) together(user string) together {
+// totals returns the totals for a user. It is called with mu held.
+func (g *Gate) totals(user string) totals {
 	l := g.line
-	t := together{slots: l.limits.Running, running: l.used.total, waiting: len(l.waiting), queued: len(l.queues[people][user]) + len(l.queues[automations][user])}
+	t := totals{slots: l.limits.Running, running: l.used.total, waiting: len(l.waiting), queued: len(l.queues[people][user]) + len(l.queues[automations][user])}
 	t.free = l.limits.Running - l.used.total
-	if l.runs(user) > 0 || t.free > l.limits.Kept { // the first slot of a user may be a kept one
+	if l.runs.users[user] > 0 || t.free > l.limits.Kept { // the first slot of a user may be a kept one
 		t.free -= l.limits.Kept
 	}
 	t.free = max(0, t.free)
-	for _, o := range l.others {
-		t.slots += o.slots
-		t.running += o.running.total
-		t.free += o.free
-		t.waiting += o.waiting.total
-		t.queued += o.waiting.users[user]
+	for _, p := range l.others {
+		t.slots += p.slots
+		t.running += p.running.total
+		t.free += p.free
+		t.waiting += p.waiting.total
+		t.queued += p.waiting.users[user]
 	}
 	return t
 }
 
-// keeps reports whether a session that arrived is queued here at once: this server runs agents, and no other server has the
+// queuesHere reports whether a session that arrived is queued here at once: this server runs agents, and no other server has the
 // session or could take it.
-func (g *Gate) keeps(e Entry, holder string) bool {
+func (g *Gate) queuesHere(e Entry, holder string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.fleet.news == nil || g.members[e.ID] != nil {
+	if g.fleet.changed == nil || g.members[e.ID] != nil {
 		return true
 	}
-	if !g.fleet.works || g.elsewhere(e.ID, "") {
+	if !g.fleet.worker || g.elsewhere(e.ID, "") {
 		return false
 	}
 	if e.Bound {
 		return holder == g.line.self
 	}
-	for _, o := range g.line.others {
-		if o.free > 0 {
-			return g.free() > 0
+	first := g.line.runs.users[e.Owner] == 0
+	for _, p := range g.line.others {
+		if p.free > 0 || first && p.kept > 0 {
+			return g.hasSlot(e.Owner)
 		}
 	}
 	return true
 }
 
-// Hand hands a session over to another server. It counts as arriving until a server reports it.
-func (g *Gate) Hand(id session.ID, owner string) {
+// hasSlot reports whether a slot of this server is free for a user. It is called with mu held.
+func (g *Gate) hasSlot(user string) bool {
+	free, kept := g.free()
+	return free > 0 || kept > 0 && g.line.runs.users[user] == 0
+}
+
+// HandOver removes a session that another server was asked to work on. It counts as queued until a server reports it.
+func (g *Gate) HandOver(id session.ID, owner string) {
 	g.Leave(id)
 	if g != nil {
-		g.hand(id, owner)
+		g.handOver(id, owner)
 	}
 }
 
-func (g *Gate) hand(id session.ID, owner string) {
+func (g *Gate) handOver(id session.ID, owner string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.fleet.news != nil && g.members[id] == nil && !g.elsewhere(id, "") {
-		g.fleet.handed[id] = handed{owner, time.Now()}
+	if g.fleet.changed != nil && g.members[id] == nil && !g.elsewhere(id, "") {
+		g.fleet.handovers[id] = handover{owner, time.Now()}
 	}
 }
 
-// Full reports whether a session would have to wait for a slot of this server.
-func (g *Gate) Full(id session.ID) bool {
+// Need returns what a session needs: full is true if it would have to wait for a slot of this server, and first is true if its owner
+// has no slot on any server.
+func (g *Gate) Need(id session.ID, owner string) (full, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f := g.members[id]
-	return g.free() == 0 && (f == nil || g.line.running[f.Root] != f)
+	return !g.hasSlot(owner) && (f == nil || g.line.running[f.Root] != f), g.line.runs.users[owner] == 0
 }
 
-// Surplus returns the next sessions that wait for a slot of this server and that any other server could work on.
-func (g *Gate) Surplus(most int) (out []Entry) {
+// Movable returns the next sessions that wait for a slot of this server and that any other server could work on: at most free ones
+// of any users, and at most kept ones of users without a slot.
+func (g *Gate) Movable(free, kept int) (out []Entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.paused != nil || len(g.line.waiting) == 0 {
+	if g.paused != nil || g.line.unbound == 0 || free == 0 && !g.line.waitsForFirst() {
 		return nil
 	}
+	served := map[string]bool{}
 	sim := g.line.simulate()
-	for len(out) < most {
+	for left := g.line.unbound; left > 0 && free+kept > 0; {
 		f := sim.take()
 		if f == nil {
 			break
 		}
-		if !f.Bound && len(f.members) == 1 {
-			out = append(out, f.Entry)
+		if f.Bound {
+			continue
 		}
+		left--
+		first := g.line.runs.users[f.Owner] == 0 && !served[f.Owner]
+		switch {
+		case len(f.members) > 1:
+			continue
+		case free > 0:
+			free--
+		case first:
+			kept--
+		default:
+			continue
+		}
+		served[f.Owner] = true
+		out = append(out, f.Entry)
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// several are gates that exchange their news.
+// several are gates that exchange their updates.
 type several []*rig
 
 func newSeveral(l Limits, names ...string) (all several) {
@@ -24,12 +24,12 @@ func newSeveral(l Limits, names ...string) (all several) {
 	return all
 }
 
-// tell exchanges the news of all gates at the same time, until there are none.
+// tell exchanges the updates of all gates at the same time, until there are none.
 func (all several) tell() {
 	for {
-		var said []News
+		var said []Update
 		for _, r := range all {
-			said = append(said, r.News(false, 2)...)
+			said = append(said, r.updates(false, 2)...)
 		}
 		if len(said) == 0 {
 			return
@@ -38,11 +38,11 @@ func (all several) tell() {
 	}
 }
 
-func (all several) hear(said []News) {
+func (all several) hear(said []Update) {
 	for _, n := range said {
 		for _, r := range all {
 			if r.line.self != n.From {
-				r.Heard(n)
+				r.Receive(n)
 			}
 		}
 	}
@@ -76,11 +76,11 @@ func TestLimitPerUserOfSeveralServers(t *testing.T) {
 			t.Error("a running conversation has a place")
 		}
 	}
-	if !a.Elsewhere("bob-0") || a.Elsewhere("ada-0") {
-		t.Error("Elsewhere is wrong")
+	if !a.OnOtherServer("bob-0") || a.OnOtherServer("ada-0") {
+		t.Error("OnOtherServer is wrong")
 	}
-	if use := a.Use(); !slices.Equal(use.Users, []UserUse{{"ada", 2, 1, UserLimit}, {"bob", 1, 0, ""}}) {
-		t.Errorf("%+v", use.Users)
+	if now := a.Status(); !slices.Equal(now.Users, []UserCount{{"ada", 2, 1, UserLimit}, {"bob", 1, 0, ""}}) {
+		t.Errorf("%+v", now.Users)
 	}
 	a.Leave("ada-0")
 	all.tell()
@@ -115,7 +115,7 @@ func TestServersTakeTurns(t *testing.T) {
 	}
 }
 
-// With random changes on random servers, limits hold. Once all news are exchanged, no slot is free that a conversation waits for.
+// With random changes on random servers, limits hold. Once all updates are exchanged, no slot is free that a conversation waits for.
 func TestSeveralServersLoseNoPlace(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -142,7 +142,8 @@ func TestSeveralServersLoseNoPlace(t *testing.T) {
 					t.Fatalf("seed %d, step %d: %s has %d slots", seed, i, name, n)
 				}
 				for _, r := range all {
-					if waits := len(r.line.queues[people][name]) + len(r.line.queues[automations][name]); waits > 0 && n < 2 && r.free() > 0 {
+					free, _ := r.free()
+					if waits := len(r.line.queues[people][name]) + len(r.line.queues[automations][name]); waits > 0 && n < 2 && free > 0 {
 						t.Fatalf("seed %d, step %d: %s waits on %s for no reason", seed, i, name, r.line.self)
 					}
 				}
@@ -189,7 +190,7 @@ func TestQueueOfSeveralServersIsFull(t *testing.T) {
 		if err := accept("ada-3"); err == nil {
 			t.Error("one that was handed over is forgotten too early")
 		}
-		time.Sleep(2 * handedTime)
+		time.Sleep(2 * handoverTime)
 		if err := accept("ada-3"); err != nil {
 			t.Errorf("one that was lost is counted for ever: %v", err)
 		}
@@ -232,17 +233,17 @@ func TestPositionsOnOtherServers(t *testing.T) {
 		if n := b.waitElsewhere(); n != 1 {
 			t.Errorf("a family counts as %d", n)
 		}
-		b.Forget("a")
+		b.ServerEnded("a")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if told["bob-0"] != "" || b.Place("bob-0") != nil || b.Elsewhere("ada-0") {
+		if told["bob-0"] != "" || b.Place("bob-0") != nil || b.OnOtherServer("ada-0") {
 			t.Errorf("a server that has ended is still known: %q", told)
 		}
 	})
 }
 
 // The next complete list corrects lost messages, and silent servers are dropped.
-func TestLostNews(t *testing.T) {
+func TestLostUpdates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := newSeveral(wide(2, 1), "a", "b")
@@ -254,21 +255,21 @@ func TestLostNews(t *testing.T) {
 		a.Leave("ada-0") // nobody hears of it
 		a.Leave("dan-0")
 		a.comes("eve-0")
-		a.News(false, 10)
-		if b.line.runs("ada") != 1 || !b.Elsewhere("dan-0") || b.Elsewhere("eve-0") {
+		a.updates(false, 10)
+		if b.line.runs.users["ada"] != 1 || !b.OnOtherServer("dan-0") || b.OnOtherServer("eve-0") {
 			t.Fatal("it was heard")
 		}
-		all.hear(a.News(true, 2))
-		if b.line.runs("ada") != 0 || b.line.runs("cyd") != 1 || b.Elsewhere("dan-0") || b.Place("eve-0") == nil {
+		all.hear(a.updates(true, 2))
+		if b.line.runs.users["ada"] != 0 || b.line.runs.users["cyd"] != 1 || b.OnOtherServer("dan-0") || b.Place("eve-0") == nil {
 			t.Error("a complete list is not complete")
 		}
 		time.Sleep(time.Minute)
-		b.Expire(time.Second)
-		if b.line.runs("cyd") != 0 || b.Elsewhere("eve-0") {
+		b.expire(time.Second)
+		if b.line.runs.users["cyd"] != 0 || b.OnOtherServer("eve-0") {
 			t.Error("a silent server is still known")
 		}
-		all.hear([]News{a.Beat()})
-		b.Keep([]string{"b", "c"})
+		all.hear([]Update{a.heartbeat()})
+		b.SetLiveServers([]string{"b", "c"})
 		if len(b.line.others) > 0 {
 			t.Error("a server without a lease is still known")
 		}
@@ -276,7 +277,7 @@ func TestLostNews(t *testing.T) {
 }
 
 // Other servers may take conversations that wait for a slot here and were never claimed, in the order of the queue.
-func TestSurplus(t *testing.T) {
+func TestMovable(t *testing.T) {
 	t.Parallel()
 	r := newRig(wide(2, 2))
 	for _, id := range []string{"ada-0", "ada-1", "ada-2", "bob-1"} {
@@ -287,13 +288,13 @@ func TestSurplus(t *testing.T) {
 	r.comes("cyd-child", below("cyd-0"))
 	r.comes("dan-0")
 	var got []session.ID
-	for _, e := range r.Surplus(10) {
+	for _, e := range r.Movable(10, 0) {
 		got = append(got, e.ID)
 	}
 	if !slices.Equal(got, []session.ID{"dan-0", "bob-1"}) {
 		t.Errorf("%v", got)
 	}
-	if n := len(r.Surplus(1)); n != 1 {
+	if n := len(r.Movable(1, 0)); n != 1 {
 		t.Errorf("%d instead of one", n)
 	}
 }
@@ -330,4 +331,201 @@ func TestKeptSlot(t *testing.T) {
 	r.want(t)
 	r.Leave("dan-0")
 	r.want(t, "bob-1")
+}
+
+// A server that leaves a session to another one gets it when that one reports that it no longer has it, or has ended.
+func TestAwaitRelease(t *testing.T) {
+	t.Parallel()
+	all := newSeveral(wide(1, 1), "a", "b", "c")
+	a, b, c := all[0], all[1], all[2]
+	for _, id := range []string{"ada-0", "bob-0", "cyd-0", "dan-0"} {
+		a.comes(id)
+	}
+	c.comes("eve-0")
+	all.tell()
+	for _, id := range []session.ID{"ada-0", "bob-0", "cyd-0", "eve-0"} {
+		if !b.AwaitRelease(id, "owner") {
+			t.Errorf("%s is not known", id)
+		}
+	}
+	if b.AwaitRelease("fay-0", "fay") || a.AwaitRelease("ada-0", "ada") {
+		t.Error("a session of no other server")
+	}
+	a.Leave("ada-0")
+	all.tell()
+	b.want(t, "ada-0")
+	a.Leave("cyd-0")
+	a.updates(false, 10) // lost
+	all.hear(a.updates(true, 10))
+	b.want(t, "cyd-0")
+	a.Leave("dan-0") // is not awaited
+	b.comes("fay-0")
+	b.comes("bob-0") // is here now
+	b.granted = nil
+	all.tell()
+	b.ServerEnded("a")
+	b.ServerEnded("c")
+	b.want(t, "eve-0")
+	if len(b.fleet.awaited) > 0 {
+		t.Errorf("still awaited: %v", b.fleet.awaited)
+	}
+}
+
+// Updates that arrive after their server has ended do not bring it back, but a server whose lease had expired can come back.
+func TestUpdatesOfEndedServers(t *testing.T) {
+	t.Parallel()
+	all := newSeveral(wide(1, 1), "a", "b")
+	a, b := all[0], all[1]
+	a.comes("ada-0")
+	late := a.updates(true, 10)
+	b.ServerEnded("a")
+	all.hear(late)
+	if b.OnOtherServer("ada-0") || b.line.runs.users["ada"] != 0 {
+		t.Error("a late update counts")
+	}
+	b.SetLiveServers([]string{"a", "b"})
+	all.hear(late)
+	if !b.OnOtherServer("ada-0") || b.line.runs.users["ada"] != 1 {
+		t.Error("a live server does not count")
+	}
+	b.SetLiveServers([]string{"b"})
+	all.hear(late)
+	if b.OnOtherServer("ada-0") {
+		t.Error("a server without a lease counts")
+	}
+	all.hear([]Update{{From: "x", Slots: -1, Free: -5, Kept: -5, List: -1, Last: true, Items: []Item{{ID: "s", position: position{Position: -1}}, {}}}})
+	b.Receive(Update{From: "b", Items: []Item{{ID: "mine"}}})
+	if b.totals("ada").free != 1 || b.OnOtherServer("mine") {
+		t.Errorf("invalid numbers count: %+v", b.totals("ada"))
+	}
+}
+
+// The slot that a server keeps for users without one is also for those who wait on another server.
+func TestKeptSlotOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	limits := Limits{Running: 2, RunningPerUser: 2, Queued: 10, QueuedPerUser: 10, Kept: 1}
+	all := newSeveral(limits, "a", "b")
+	a, b := all[0], all[1]
+	a.comes("ada-0")
+	a.comes("bob-0")
+	b.comes("cyd-0")
+	all.tell()
+	if a.Movable(0, 1) != nil {
+		t.Error("nothing waits")
+	}
+	a.comes("ada-1")
+	if len(a.Movable(0, 1)) > 0 {
+		t.Error("a kept slot is for a user who has one")
+	}
+	a.comes("dan-0")
+	a.comes("dan-1")
+	a.comes("eve-0")
+	names := func(all []Entry) (out []session.ID) {
+		for _, e := range all {
+			out = append(out, e.ID)
+		}
+		return out
+	}
+	if got := names(a.Movable(0, 1)); !slices.Equal(got, []session.ID{"dan-0"}) {
+		t.Errorf("%v", got)
+	}
+	if got := names(a.Movable(0, 3)); !slices.Equal(got, []session.ID{"dan-0", "eve-0"}) {
+		t.Errorf("%v", got)
+	}
+	for _, c := range []struct {
+		r           *rig
+		owner       string
+		full, first bool
+	}{{a, "fay", true, true}, {b, "fay", false, true}, {b, "ada", true, false}} {
+		if full, first := c.r.Need("fay-0", c.owner); full != c.full || first != c.first {
+			t.Errorf("%s on %s: %v %v", c.owner, c.r.line.self, full, first)
+		}
+	}
+	for owner, here := range map[string]bool{"fay": false, "ada": true} { // b has a slot for fay only
+		if a.queuesHere(Entry{ID: "new", Owner: owner}, "") != here {
+			t.Errorf("%s", owner)
+		}
+	}
+}
+
+// A handover that no server reports is forgotten, also on a server that gets no messages.
+func TestHandoversEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newSeveral(wide(1, 1), "a")[0]
+		for i := range 100 {
+			a.HandOver(session.ID(fmt.Sprint("ada-", i)), "ada")
+		}
+		time.Sleep(2 * handoverTime)
+		a.expire(time.Hour)
+		if n := len(a.fleet.handovers); n > 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
+}
+
+// Servers that only have their kept slot free take turns, too.
+func TestServersTakeTurnsForKeptSlots(t *testing.T) {
+	t.Parallel()
+	limits := wide(2, 1)
+	limits.Kept = 1
+	all := newSeveral(limits, "a", "b", "c")
+	for i, user := range []string{"bob", "cyd", "ada"} {
+		all[i].comes(user + "-0")
+	}
+	all.tell()
+	all[0].comes("ada-1")
+	all[1].comes("ada-2")
+	all.tell()
+	all[2].Leave("ada-0")
+	all.tell()
+	if n := all.runs("ada"); n != 1 {
+		t.Errorf("%d run, want one", n)
+	}
+}
+
+// A session that two servers have queued stays with one of them. The other one gets it when the first one does not run it.
+func TestQueuedTwice(t *testing.T) {
+	t.Parallel()
+	all := newSeveral(wide(1, 1), "a", "b", "c")
+	a, b, c := all[0], all[1], all[2]
+	for i, user := range []string{"ada", "bob", "cyd"} {
+		all[i].comes(user + "-0")
+		all[i].comes("eve-0")
+	}
+	b.comes("fay-0", func(e *Entry) { e.Bound = true })
+	a.comes("fay-0")
+	all.tell()
+	if !a.Waits("eve-0") || b.Waits("eve-0") || c.Waits("eve-0") || !a.Waits("fay-0") || !b.Waits("fay-0") {
+		t.Error("it waits on the wrong servers")
+	}
+	a.Leave("eve-0")
+	all.tell()
+	b.want(t, "eve-0")
+	c.want(t, "eve-0")
+	a.comes("gus-0")
+	all.tell()
+	c.comes("gus-0")
+	a.Leave("ada-0")
+	a.want(t, "fay-0")
+	a.Leave("fay-0")
+	a.want(t, "gus-0")
+	all.tell()
+	if c.Waits("gus-0") {
+		t.Error("it waits, and runs on another server")
+	}
+}
+
+// A new server is told at once what runs and waits on the others.
+func TestNewServerGetsCompleteLists(t *testing.T) {
+	t.Parallel()
+	all := newSeveral(wide(1, 1), "a", "b")
+	all[0].comes("ada-0")
+	all[0].comes("bob-0")
+	all.tell()
+	all = append(all, newSeveral(wide(1, 1), "c")...)
+	all.tell()
+	if c := all[2]; !c.OnOtherServer("ada-0") || c.Place("bob-0") == nil || len(c.line.others) != 2 {
+		t.Error("it does not know what the others have")
+	}
 }

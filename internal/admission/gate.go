@@ -41,7 +41,7 @@ type Gate struct {
 	moved func(owner string, id session.ID, place []byte)
 
 	// places are the positions of the families by root, as of ordered; changed is true if the line has changed since.
-	places  map[session.ID]Place
+	places  map[session.ID]position
 	ordered time.Time
 	changed bool
 	told    map[session.ID]toldPlace
@@ -53,11 +53,19 @@ type Gate struct {
 	held time.Duration
 
 	fleet fleet
+	// toGrant are sessions that granted is called for after a change, although they got no slot in it.
+	toGrant []grant
 }
 
 type toldPlace struct {
 	owner string
-	Place
+	position
+}
+
+// grant is a call of granted.
+type grant struct {
+	id    session.ID
+	owner string
 }
 
 // New returns an empty Gate.
@@ -79,7 +87,7 @@ func (g *Gate) OnMove(told func(owner string, id session.ID, place []byte)) { g.
 // SetLimits changes the limits. Running conversations keep their slots.
 func (g *Gate) SetLimits(l Limits) {
 	g.change("", func() []*family {
-		if g.line.limits = l; g.fleet.news != nil && !g.fleet.works {
+		if g.line.limits = l; g.fleet.changed != nil && !g.fleet.worker {
 			g.line.limits.Running = 0
 		}
 		return g.fill()
@@ -144,7 +152,8 @@ func (g *Gate) enter(e Entry, knows session.ID) (entered bool) {
 		}
 		f.members[e.ID] = true
 		g.members[e.ID] = f
-		delete(g.fleet.handed, e.ID)
+		delete(g.fleet.handovers, e.ID)
+		delete(g.fleet.awaited, e.ID)
 		others := g.fill()
 		entered = g.line.running[e.Root] == f
 		return others
@@ -158,7 +167,7 @@ func (g *Gate) Leave(id session.ID) {
 		return
 	}
 	g.change("", func() []*family {
-		delete(g.fleet.handed, id)
+		delete(g.fleet.handovers, id)
 		f := g.members[id]
 		if f == nil {
 			return nil
@@ -257,13 +266,12 @@ func (g *Gate) Place(id session.ID) *Place {
 	if g.line.waiting[f.Root] != f {
 		return nil
 	}
-	p := g.place(f)
-	return &p
+	return g.place(f).place()
 }
 
 // place returns the position of a family. In a long line it may be up to tellEvery old, so that frequent calls stay cheap.
 // It is called with mu held.
-func (g *Gate) place(f *family) Place {
+func (g *Gate) place(f *family) position {
 	const short = 100
 	if len(g.line.waiting) <= short || time.Since(g.ordered) >= tellEvery {
 		return g.order()[f.Root]
@@ -271,14 +279,14 @@ func (g *Gate) place(f *family) Place {
 	if p, ok := g.places[f.Root]; ok {
 		return p
 	}
-	if runs := g.line.runs(f.Owner); runs >= g.line.limits.RunningPerUser { // it is newer than places
-		return placeAt(len(g.line.queues[f.class()][f.Owner]), UserLimit, runs, g.line.limits.RunningPerUser)
+	if runs := g.line.runs.users[f.Owner]; runs >= g.line.limits.RunningPerUser { // it is newer than places
+		return position{len(g.line.queues[f.class()][f.Owner]), UserLimit, runs, g.line.limits.RunningPerUser}
 	}
 	return g.line.serverPlace(len(g.line.waiting))
 }
 
 // order returns the positions of all families that wait. It is called with mu held.
-func (g *Gate) order() map[session.ID]Place {
+func (g *Gate) order() map[session.ID]position {
 	if g.changed {
 		g.places, g.ordered, g.changed = g.line.places(), time.Now(), false
 	}
@@ -301,13 +309,11 @@ func (g *Gate) grant(f *family) {
 
 // change calls do with mu held, and then granted for the sessions of the families that do returns, except for one session.
 func (g *Gate) change(except session.ID, do func() []*family) {
-	type grant struct {
-		id    session.ID
-		owner string
-	}
-	var grants []grant
 	g.mu.Lock()
-	for _, f := range do() {
+	granted := do()
+	grants := g.toGrant
+	g.toGrant = nil
+	for _, f := range granted {
 		for id := range f.members {
 			if id != except {
 				grants = append(grants, grant{id, f.Owner})
@@ -316,7 +322,7 @@ func (g *Gate) change(except session.ID, do func() []*family) {
 	}
 	g.changed = true
 	g.arm()
-	g.fleet.poke()
+	g.fleet.signal()
 	g.mu.Unlock()
 	for _, one := range grants {
 		if g.granted != nil {
@@ -335,9 +341,8 @@ func (g *Gate) arm() {
 // tell calls moved for the positions that changed since its last call.
 func (g *Gate) tell() {
 	type move struct {
-		id    session.ID
-		owner string
-		place *Place
+		id session.ID
+		toldPlace
 	}
 	var moves []move
 	g.mu.Lock()
@@ -345,7 +350,7 @@ func (g *Gate) tell() {
 	order, now := g.order(), make(map[session.ID]toldPlace, len(g.told))
 	at := func(id session.ID, p toldPlace) {
 		if now[id] = p; g.told[id] != p {
-			moves = append(moves, move{id, p.owner, &p.Place})
+			moves = append(moves, move{id, p})
 		}
 	}
 	for root, f := range g.line.waiting {
@@ -353,24 +358,24 @@ func (g *Gate) tell() {
 			at(id, toldPlace{f.Owner, order[root]})
 		}
 	}
-	for _, o := range g.line.others {
-		for id, s := range o.sessions {
-			if s.Position > 0 && g.members[id] == nil {
-				at(id, toldPlace{s.Owner, s.place()})
+	for _, p := range g.line.others {
+		for id, i := range p.items {
+			if i.Position > 0 && g.members[id] == nil {
+				at(id, toldPlace{i.Owner, i.position})
 			}
 		}
 	}
 	for id, p := range g.told {
 		if _, waits := now[id]; !waits {
-			moves = append(moves, move{id, p.owner, nil})
+			moves = append(moves, move{id, toldPlace{owner: p.owner}})
 		}
 	}
 	g.told = now
 	g.mu.Unlock()
 	for _, m := range moves {
 		var text []byte
-		if m.place != nil {
-			text, _ = json.Marshal(m.place) // strings and numbers always encode
+		if m.Position > 0 {
+			text, _ = json.Marshal(m.place()) // strings and numbers always encode
 		}
 		g.moved(m.owner, m.id, text)
 	}
@@ -444,23 +449,22 @@ func (g *Gate) room(user string, more int) *FullError {
 	if more == 0 {
 		return nil
 	}
-	all, handed, handedByUser := g.together(user), len(g.fleet.handed), 0
-	for id, h := range g.fleet.handed {
-		switch {
-		case time.Since(h.at) > handedTime:
-			delete(g.fleet.handed, id)
-			handed--
-		case h.owner == user:
-			handedByUser++
+	all, handovers, byUser := g.totals(user), 0, 0
+	for _, h := range g.fleet.handovers {
+		if time.Since(h.at) > handoverTime {
+			continue
+		}
+		if handovers++; h.owner == user {
+			byUser++
 		}
 	}
-	runs, arriving := l.runs(user), len(g.arriving[user])+handedByUser+more
+	runs, arriving := l.runs.users[user], len(g.arriving[user])+byUser+more
 	free := max(0, min(all.free, l.limits.RunningPerUser-runs))
 	if all.queued+max(0, arriving-free) > l.limits.QueuedPerUser {
 		return &FullError{User: true, Queued: l.limits.QueuedPerUser, Running: runs, Limit: l.limits.RunningPerUser, RetryAfter: g.soon(runs)}
 	}
 	// Each user may queue one, however full the queue is: others cannot lock a user out.
-	if all.queued+arriving > 1 && all.waiting+max(0, g.coming+handed+more-free) > l.limits.Queued {
+	if all.queued+arriving > 1 && all.waiting+max(0, g.coming+handovers+more-free) > l.limits.Queued {
 		return &FullError{Queued: l.limits.Queued, Running: all.running, Limit: all.slots, RetryAfter: g.soon(all.running)}
 	}
 	return nil
@@ -477,9 +481,9 @@ func (g *Gate) Arrived(st session.State) {
 	if g == nil || st.Created.Parent != "" || !Needs(st) {
 		return
 	}
-	if e := EntryOf(st, st.ID); g.keeps(e, st.ClaimedBy) {
+	if e := EntryOf(st, st.ID); g.queuesHere(e, st.ClaimedBy) {
 		g.enter(e, "")
 	} else {
-		g.hand(e.ID, e.Owner)
+		g.handOver(e.ID, e.Owner)
 	}
 }

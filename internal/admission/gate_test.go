@@ -78,8 +78,8 @@ func TestReservationsAreExact(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if use := g.Use(); accepted != 8 || use.Running != 3 || use.Waiting != 5 {
-		t.Errorf("%d accepted, %+v", accepted, use)
+	if now := g.Status(); accepted != 8 || now.Running != 3 || now.Waiting != 5 {
+		t.Errorf("%d accepted, %+v", accepted, now)
 	}
 }
 

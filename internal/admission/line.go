@@ -63,6 +63,8 @@ func (f *family) before(o *family) int {
 	return cmp.Or(f.Since.Compare(o.Since), cmp.Compare(f.number, o.number))
 }
 
+func newCounts() counts { return counts{users: map[string]int{}} }
+
 // counts has numbers of families, in total and by user.
 type counts struct {
 	total int
@@ -84,8 +86,12 @@ type line struct {
 	// queues are the waiting families of each user, next first.
 	queues [classes]map[string][]*family
 	used   counts
+	// unbound is the number of waiting families that are not Bound.
+	unbound int
+	// runs has the slots in use on all servers.
+	runs counts
 	// others are the other servers by name, and self is the name of this one; both are empty for a single server.
-	others map[string]*table
+	others map[string]*peer
 	self   string
 	// served is the number of each user's last grant.
 	served map[string]int64
@@ -96,20 +102,17 @@ type line struct {
 }
 
 func newLine(l Limits) *line {
-	out := &line{limits: l, waiting: map[session.ID]*family{}, running: map[session.ID]*family{}, used: counts{users: map[string]int{}}, others: map[string]*table{}, served: map[string]int64{}}
+	out := &line{limits: l, waiting: map[session.ID]*family{}, running: map[session.ID]*family{}, used: newCounts(), runs: newCounts(), others: map[string]*peer{}, served: map[string]int64{}}
 	for c := range out.queues {
 		out.queues[c] = map[string][]*family{}
 	}
 	return out
 }
 
-// runs returns how many slots a user has, here and on other servers.
-func (l *line) runs(user string) int {
-	n := l.used.users[user]
-	for _, o := range l.others {
-		n += o.running.users[user]
-	}
-	return n
+// use changes the number of slots that a user has on this server.
+func (l *line) use(user string, n int) {
+	l.used.add(user, n)
+	l.runs.add(user, n)
 }
 
 // push adds a family to its user's queue.
@@ -124,10 +127,16 @@ func (l *line) insert(f *family) {
 	q := l.queues[f.class()]
 	at, _ := slices.BinarySearchFunc(q[f.Owner], f, (*family).before)
 	q[f.Owner] = slices.Insert(q[f.Owner], at, f)
+	if !f.Bound {
+		l.unbound++
+	}
 }
 
 // drop removes a waiting family from its user's queue.
 func (l *line) drop(f *family) {
+	if !f.Bound {
+		l.unbound--
+	}
 	q := l.queues[f.class()]
 	rest := slices.DeleteFunc(q[f.Owner], func(o *family) bool { return o == f })
 	if q[f.Owner] = rest; len(rest) == 0 {
@@ -157,12 +166,24 @@ func (l *line) next() *family {
 func (l *line) best(c class, kept bool) *family {
 	var found candidate
 	for user, q := range l.queues[c] {
-		one := candidate{q[0], l.runs(user), l.served[user]}
-		if one.runs < l.limits.RunningPerUser && (one.runs == 0 || !kept) && l.turn(user, one.runs) && (found.family == nil || one.compare(found) < 0) {
+		one := candidate{q[0], l.runs.users[user], l.served[user]}
+		if one.runs < l.limits.RunningPerUser && (one.runs == 0 || !kept) && (found.family == nil || one.compare(found) < 0) && l.turn(user, one.runs) {
 			found = one
 		}
 	}
 	return found.family
+}
+
+// waitsForFirst reports whether a user without a slot on any server waits.
+func (l *line) waitsForFirst() bool {
+	for _, queues := range l.queues {
+		for user := range queues {
+			if l.runs.users[user] == 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // turn reports whether this server may give a user the next slot. Servers that have free slots and queued conversations of the
@@ -170,7 +191,7 @@ func (l *line) best(c class, kept bool) *family {
 func (l *line) turn(user string, runs int) bool {
 	rank, n := 0, 1
 	for name, o := range l.others {
-		if o.free > 0 && o.waiting.users[user] > 0 {
+		if (o.free > 0 || runs == 0 && o.kept > 0) && o.waiting.users[user] > 0 {
 			if n++; name < l.self {
 				rank++
 			}
@@ -197,7 +218,7 @@ func (l *line) grant(f *family, now time.Time) {
 	delete(l.waiting, f.Root)
 	l.grants++
 	l.served[f.Owner] = l.grants
-	l.used.add(f.Owner, 1)
+	l.use(f.Owner, 1)
 	l.running[f.Root] = f
 	f.since = now
 	if l.streak++; f.Automated || l.best(automations, false) == nil {
@@ -208,7 +229,7 @@ func (l *line) grant(f *family, now time.Time) {
 // release frees the slot of a family.
 func (l *line) release(f *family) {
 	delete(l.running, f.Root)
-	l.used.add(f.Owner, -1)
+	l.use(f.Owner, -1)
 	l.forget(f.Owner)
 }
 
@@ -222,11 +243,11 @@ func (l *line) forget(user string) {
 // yields returns the family to which f should give its slot, nil if there is none. Between two turns that is any family
 // that may have the slot. During a turn it is one of a user with fewer slots, or a person's if f is automated.
 func (l *line) yields(f *family, betweenTurns bool) *family {
-	mine := l.runs(f.Owner)
-	l.used.add(f.Owner, -1)
+	mine := l.runs.users[f.Owner]
+	l.use(f.Owner, -1)
 	next := l.next()
-	l.used.add(f.Owner, 1)
-	if next == nil || betweenTurns || f.Automated && !next.Automated || next.Owner != f.Owner && l.runs(next.Owner) < mine {
+	l.use(f.Owner, 1)
+	if next == nil || betweenTurns || f.Automated && !next.Automated || next.Owner != f.Owner && l.runs.users[next.Owner] < mine {
 		return next
 	}
 	return nil

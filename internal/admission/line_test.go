@@ -222,11 +222,11 @@ func TestNoPlaceIsLost(t *testing.T) {
 			case 3:
 				r.GiveWay(Entry{ID: id, Root: id, Owner: string(id[:5])}, true)
 			}
-			use := r.Use()
-			if use.Running+use.Waiting != len(known) || use.Running > 4 || r.line.next() != nil {
-				t.Fatalf("seed %d, step %d: %+v of %d", seed, i, use, len(known))
+			now := r.Status()
+			if now.Running+now.Waiting != len(known) || now.Running > 4 || r.line.next() != nil {
+				t.Fatalf("seed %d, step %d: %+v of %d", seed, i, now, len(known))
 			}
-			for _, u := range use.Users {
+			for _, u := range now.Users {
 				if u.Running > 2 {
 					t.Fatalf("seed %d, step %d: %+v", seed, i, u)
 				}

@@ -18,13 +18,21 @@ const (
 // Place is the position of a session in the queue.
 type Place = api.QueuePlace
 
-// placeAt returns a Place with its message.
-func placeAt(position int, reason string, running, limit int) Place {
-	why := fmt.Sprintf("%d of %d conversations are running on this server.", running, limit)
-	if reason == UserLimit {
-		why = fmt.Sprintf("You have %d of %d conversations running.", running, limit)
+// position is a Place without its message. Position is 0 for a session that runs.
+type position struct {
+	Position int    `json:"position,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	Running  int    `json:"running,omitempty"`
+	Limit    int    `json:"limit,omitempty"`
+}
+
+// place returns the Place with its message.
+func (p position) place() *Place {
+	why := fmt.Sprintf("%d of %d conversations are running on this server.", p.Running, p.Limit)
+	if p.Reason == UserLimit {
+		why = fmt.Sprintf("You have %d of %d conversations running.", p.Running, p.Limit)
 	}
-	return Place{Position: position, Reason: reason, Running: running, Limit: limit, Message: "Waiting for a free slot: " + Ordinal(position) + " in the queue. " + why}
+	return &Place{Position: p.Position, Reason: p.Reason, Running: p.Running, Limit: p.Limit, Message: "Waiting for a free slot: " + Ordinal(p.Position) + " in the queue. " + why}
 }
 
 // Ordinal returns an English ordinal number, such as 1st.
@@ -45,31 +53,31 @@ func Ordinal(n int) string {
 
 // places returns the positions of all waiting families, by root: the order in which they would get slots if no family
 // were added. Families that wait for the limit per user have a position among their user's families.
-func (l *line) places() map[session.ID]Place {
-	out := make(map[session.ID]Place, len(l.waiting))
+func (l *line) places() map[session.ID]position {
+	out := make(map[session.ID]position, len(l.waiting))
 	sim := l.simulate()
-	for position := 1; ; position++ {
+	for n := 1; ; n++ {
 		f := sim.take()
 		if f == nil {
 			break
 		}
-		out[f.Root] = l.serverPlace(position)
+		out[f.Root] = l.serverPlace(n)
 	}
 	for user, rest := range sim.left() {
 		for i, f := range rest {
-			out[f.Root] = placeAt(i+1, UserLimit, l.runs(user), l.limits.RunningPerUser)
+			out[f.Root] = position{i + 1, UserLimit, l.runs.users[user], l.limits.RunningPerUser}
 		}
 	}
 	return out
 }
 
 // serverPlace is the place of a family that waits for a slot of this server. Kept slots are not counted while they are free.
-func (l *line) serverPlace(position int) Place {
+func (l *line) serverPlace(n int) position {
 	limit := l.limits.Running
 	if free := limit - l.used.total; free > 0 && free <= l.limits.Kept {
 		limit = l.used.total
 	}
-	return placeAt(position, ServerLimit, l.used.total, limit)
+	return position{n, ServerLimit, l.used.total, limit}
 }
 
 // simulation grants slots in the order of next, as if the server had any number of them.
@@ -88,7 +96,7 @@ func (l *line) simulate() *simulation {
 	for c := range s.heaps {
 		s.at[c], s.heaps[c] = map[string]int{}, &candidates{}
 		for user := range l.queues[c] {
-			s.runs[user], s.served[user] = l.runs(user), l.served[user]
+			s.runs[user], s.served[user] = l.runs.users[user], l.served[user]
 		}
 	}
 	for c := range s.heaps {

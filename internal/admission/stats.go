@@ -51,47 +51,44 @@ func (s stats) yielded(gave bool) {
 	}
 }
 
-// Use is the state of the queue of a server.
-type Use struct {
+// Status is the state of the queue of a server.
+type Status struct {
 	Limits
 	Running, Waiting int
 	// WaitingBy is Waiting by class: people and automations.
 	WaitingBy [2]int
 	// Users are the users with running or waiting conversations on any server, those with the most waiting ones first.
-	Users []UserUse
+	Users []UserCount
 }
 
-// UserUse counts the conversations of a user. Reason is the limit that they wait for, "" if none waits.
-type UserUse struct {
+// UserCount counts the conversations of a user. Reason is the limit that they wait for, "" if none waits.
+type UserCount struct {
 	User             string
 	Running, Waiting int
 	Reason           string
 }
 
-// Use returns the state of the queue.
-func (g *Gate) Use() Use {
+// Status returns the state of the queue.
+func (g *Gate) Status() Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.line
-	out := Use{Limits: l.limits, Running: l.used.total, Waiting: len(l.waiting)}
-	users := map[string]*UserUse{}
-	of := func(user string) *UserUse {
+	out := Status{Limits: l.limits, Running: l.used.total, Waiting: len(l.waiting)}
+	users := map[string]*UserCount{}
+	of := func(user string) *UserCount {
 		if users[user] == nil {
-			users[user] = &UserUse{User: user, Running: l.runs(user)}
+			users[user] = &UserCount{User: user, Running: l.runs.users[user]}
 		}
 		return users[user]
 	}
-	for user := range l.used.users {
+	for user := range l.runs.users {
 		of(user)
 	}
-	for _, o := range l.others {
-		for user := range o.running.users {
-			of(user)
-		}
-		for _, s := range o.sessions {
-			if s.Position > 0 && !s.Shared {
-				u := of(s.Owner)
-				u.Waiting, u.Reason = u.Waiting+1, s.Reason
+	for _, p := range l.others {
+		for _, i := range p.items {
+			if i.Position > 0 && !i.Shared {
+				u := of(i.Owner)
+				u.Waiting, u.Reason = u.Waiting+1, i.Reason
 			}
 		}
 	}
@@ -100,7 +97,7 @@ func (g *Gate) Use() Use {
 			u := of(user)
 			u.Waiting += len(q)
 			out.WaitingBy[c] += len(q)
-			if u.Reason = ServerLimit; l.runs(user) >= l.limits.RunningPerUser {
+			if u.Reason = ServerLimit; l.runs.users[user] >= l.limits.RunningPerUser {
 				u.Reason = UserLimit
 			}
 		}
@@ -108,7 +105,7 @@ func (g *Gate) Use() Use {
 	for _, u := range users {
 		out.Users = append(out.Users, *u)
 	}
-	slices.SortFunc(out.Users, func(a, b UserUse) int {
+	slices.SortFunc(out.Users, func(a, b UserCount) int {
 		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Running, a.Running), cmp.Compare(a.User, b.User))
 	})
 	return out
@@ -137,16 +134,16 @@ func (collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(to chan<- prometheus.Metric) {
-	use := c.gate.Use()
+	status := c.gate.Status()
 	gauge := func(d *prometheus.Desc, n int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
-	gauge(runningDesc, use.Running)
-	for class, n := range use.WaitingBy {
+	gauge(runningDesc, status.Running)
+	for class, n := range status.WaitingBy {
 		gauge(waitingDesc, n, classNames[class])
 	}
-	gauge(limitDesc, use.Limits.Running, "running")
-	gauge(limitDesc, use.RunningPerUser, "running_per_user")
-	gauge(limitDesc, use.Queued, "queued")
-	gauge(limitDesc, use.QueuedPerUser, "queued_per_user")
+	gauge(limitDesc, status.Limits.Running, "running")
+	gauge(limitDesc, status.RunningPerUser, "running_per_user")
+	gauge(limitDesc, status.Queued, "queued")
+	gauge(limitDesc, status.QueuedPerUser, "queued_per_user")
 }

@@ -19,7 +19,7 @@ func onePlace(r *wired) *admission.Gate {
 }
 
 // free is true for a gate that nobody runs or waits at.
-func free(g *admission.Gate) bool { use := g.Use(); return use.Running+use.Waiting == 0 }
+func free(g *admission.Gate) bool { now := g.Status(); return now.Running+now.Waiting == 0 }
 
 // eventually waits for something that is not in the log.
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -92,8 +92,8 @@ func TestQueuedConversations(t *testing.T) {
 	for _, id := range []session.ID{stopped, deleted} {
 		eventually(t, "end of waiting", func() bool { return !gate.Waits(id) })
 	}
-	if use := gate.Use(); use.Waiting != 1 {
-		t.Errorf("%+v", use)
+	if now := gate.Status(); now.Waiting != 1 {
+		t.Errorf("%+v", now)
 	}
 	gate.Leave("other")
 	r.until(waits, "the answer", answered)

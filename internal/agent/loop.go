@@ -216,7 +216,11 @@ func New(c Config) *Loop {
 func (l *Loop) Changed(r session.Row) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.grew(r.ID, r.Last) && (r.Holder == l.Member || !l.Admission.Elsewhere(r.ID)) {
+	switch {
+	case l.grew(r.ID, r.Last):
+	case r.Holder == "" && l.Admission.AwaitRelease(r.ID, r.Owner):
+	case r.Holder != "" && r.Holder != l.Member && l.Admission.OnOtherServer(r.ID): // it is notified
+	default:
 		l.enqueue(backlog.Entry{ID: r.ID, Owner: r.Owner, Last: r.Last, Urgent: r.Holder != ""})
 	}
 }
@@ -405,7 +409,7 @@ func (l *Loop) resume(ctx context.Context) {
 func (l *Loop) enqueueIdle(e backlog.Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.working[e.ID] == nil && !l.Admission.Waits(e.ID) && !l.Admission.Elsewhere(e.ID) {
+	if l.working[e.ID] == nil && !l.Admission.Waits(e.ID) && !l.Admission.OnOtherServer(e.ID) {
 		l.enqueue(e)
 	}
 }

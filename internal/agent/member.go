@@ -63,7 +63,7 @@ func (l *Loop) keepLease(ctx context.Context, within time.Duration, known []stri
 			}
 			continue
 		}
-		l.Admission.Keep(live)
+		l.Admission.SetLiveServers(live)
 		if slices.ContainsFunc(known, func(member string) bool { return !slices.Contains(live, member) }) {
 			l.memberLeft()
 		}
@@ -91,19 +91,22 @@ func (l *Loop) renew(ctx context.Context, within time.Duration) ([]string, error
 func (l *Loop) woken(w cluster.Wake) {
 	switch w.Kind {
 	case cluster.MemberLeft:
-		l.Admission.Forget(w.From)
+		l.Admission.ServerEnded(w.From)
 		l.memberLeft()
 		return
 	case cluster.Load:
 		return
 	}
-	if w.Holder != "" && w.Holder != l.Member { // it has a slot there
-		l.Admission.Leave(w.Session)
-	}
+	// The notification may be old: if the session waits here, the log shows whether another member has it.
 	wanted := w.Kind == cluster.RowChanged && (w.Holder == l.Member || l.Admission.Waits(w.Session)) || w.Kind == cluster.Take && w.To == l.Member
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.grew(w.Session, w.Last) && wanted {
+	switch {
+	case l.grew(w.Session, w.Last):
+		if w.Kind == cluster.Take && wanted { // the worker may be about to leave the session to another member
+			l.working[w.Session].dirty.Store(true)
+		}
+	case wanted:
 		l.enqueue(backlog.Entry{ID: w.Session, Owner: w.Owner, Last: w.Last, Urgent: true})
 	}
 }

@@ -2,8 +2,12 @@ package agent_test
 
 import (
 	"context"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"deckhand/internal/admission"
 	"deckhand/internal/agent"
 	"deckhand/internal/cluster"
 	"deckhand/internal/session"
@@ -90,4 +94,85 @@ func TestReleasedSessionIsTakenOver(t *testing.T) {
 	if n := count[session.ModelFailed](events); n != 1 {
 		t.Errorf("the open call was settled %d times", n)
 	}
+}
+
+// sharing is member a of several, in virtual time. Its gate has one slot. It waits for less time than passes between two sweeps.
+func sharing(t *testing.T) (a *rig, gate *admission.Gate, publish func(cluster.Wake)) {
+	members := cluster.NewMemory(0, nil)
+	gate = admission.New(admission.Limits{Running: 1, RunningPerUser: 1, Queued: 10, QueuedPerUser: 10})
+	gate.Join("a", true)
+	a = newRig(t)
+	a.patience = 10 * time.Second
+	a.more = func(c *agent.Config) { c.Member, c.Leases, c.Wakes, c.Admission = "a", members, members, gate }
+	return a, gate, members.Publish
+}
+
+// update is what server b publishes about a session.
+func update(i admission.Item) admission.Update {
+	return admission.Update{From: "b", Slots: 1, Items: []admission.Item{i}}
+}
+
+// A conversation that was stopped and continued while another server still reported it as its own runs as soon as that one corrects this.
+func TestContinuedBeforeTheOtherServerReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, gate, _ := sharing(t)
+		a.start()
+		id := a.create("one")
+		a.until(id, "an answer", answered)
+		a.update(id, func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
+		synctest.Wait()
+		gate.Receive(update(admission.Item{ID: id, Owner: "ada"}))
+		a.say(id, "two")
+		synctest.Wait()
+		if n := count[session.Claimed](a.events(id)); n != 1 {
+			t.Errorf("it was claimed %d times", n)
+		}
+		gate.Receive(update(admission.Item{ID: id, Gone: true}))
+		a.until(id, "an answer to the second message", func(s session.State) bool { return answered(s) && s.Status() == session.Running })
+	})
+}
+
+// An old notification that another server works on a conversation does not take it out of the queue.
+func TestOldNotificationOfAnotherHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, gate, publish := sharing(t)
+		a.start()
+		gate.Enter(admission.Entry{ID: "other", Root: "other", Owner: "bob"})
+		id := a.create("one")
+		synctest.Wait()
+		publish(cluster.Wake{Kind: cluster.RowChanged, From: "b", Session: id, Last: 1, Owner: "ada", Holder: "b"})
+		synctest.Wait()
+		if !gate.Waits(id) {
+			t.Error("it does not wait any more")
+		}
+		gate.Leave("other")
+		a.until(id, "an answer", answered)
+	})
+}
+
+// A server that is asked to work on a conversation does so, also if it was about to leave it to another one.
+func TestAskedWhileItGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _, publish := sharing(t)
+		before, asked, goOn := a.more, make(chan struct{}), make(chan struct{})
+		var first sync.Once
+		a.more = func(c *agent.Config) {
+			before(c)
+			c.MayTake = func(context.Context, session.State) (err error) {
+				first.Do(func() {
+					close(asked)
+					<-goOn
+					err = session.ErrRefused
+				})
+				return err
+			}
+		}
+		a.start()
+		id := a.create("one")
+		<-asked
+		publish(cluster.Wake{Kind: cluster.Take, From: "b", To: "a", Session: id, Owner: "ada"})
+		synctest.Wait()
+		close(goOn)
+		a.until(id, "an answer", answered)
+	})
 }

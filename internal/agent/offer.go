@@ -9,9 +9,8 @@ import (
 	"deckhand/internal/tool"
 )
 
-// refresh finds out what the model may call now. The list keeps its order, and
-// is only described anew when it changed: it stands before everything else the
-// model is shown, so every change costs the provider's cache. It reports one.
+// refresh finds out what the model may call now. The list keeps its order, and is only described anew when it changed: it stands
+// before everything else the model is shown, so every change costs the provider's cache. It reports one.
 func (w *worker) refresh(ctx context.Context, p Profile) (changed bool) {
 	tools := p.Tools
 	if p.More != nil {
@@ -80,8 +79,7 @@ func (w *wired) of(tools []tool.Tool) json.RawMessage {
 	return w.raw
 }
 
-// wireTools is what clients are told of the tools that are always there, in the
-// shape they know.
+// wireTools is what clients are told of the tools that are always there, in the shape they know.
 func wireTools(tools []tool.Tool) json.RawMessage {
 	type function struct {
 		Name        string          `json:"name"`
@@ -100,9 +98,6 @@ func wireTools(tools []tool.Tool) json.RawMessage {
 		s := t.Spec()
 		out[i] = described{"function", function{s.Name, s.Description, s.Schema}}
 	}
-	raw, err := json.Marshal(out)
-	if err != nil {
-		return nil // a schema that is not JSON is the tool's mistake, not a reason to stop
-	}
+	raw, _ := json.Marshal(out) // a schema that is not JSON is the tool's mistake, not a reason to stop
 	return raw
 }

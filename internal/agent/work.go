@@ -164,7 +164,7 @@ func (l *Loop) done(ctx context.Context, w *worker, err error) {
 	w.tasks.Wait()
 	switch {
 	case errors.Is(err, session.ErrRefused): // another server may work on it
-		l.Admission.Hand(w.id, w.owner)
+		l.Admission.HandOver(w.id, w.owner)
 	case !w.queued:
 		l.Admission.Leave(w.id)
 	}

@@ -119,10 +119,10 @@ const maxUsers = 100
 
 // places adds the queue of conversations that wait for a place.
 func (b *Board) places(q *api.HealthQueue) {
-	use := b.Admission.Use()
-	q.Running, q.Queued, q.Users = use.Running, use.Waiting, []api.UserUse{}
-	q.Limits = api.Limits{Running: use.Limits.Running, RunningPerUser: use.RunningPerUser, Queued: use.Queued, QueuedPerUser: use.QueuedPerUser}
-	for _, u := range use.Users[:min(len(use.Users), maxUsers)] {
+	now := b.Admission.Status()
+	q.Running, q.Queued, q.Users = now.Running, now.Waiting, []api.UserUse{}
+	q.Limits = api.Limits{Running: now.Limits.Running, RunningPerUser: now.RunningPerUser, Queued: now.Queued, QueuedPerUser: now.QueuedPerUser}
+	for _, u := range now.Users[:min(len(now.Users), maxUsers)] {
 		q.Users = append(q.Users, api.UserUse{User: u.User, Running: u.Running, Queued: u.Waiting, Reason: u.Reason})
 	}
 }

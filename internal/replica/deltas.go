@@ -105,7 +105,7 @@ func (d *Deltas) Run(ctx context.Context) error {
 	if d.Alone() {
 		return nil
 	}
-	stop, err := d.hear("delta", d.heard)
+	stop, err := d.receive("delta", d.received)
 	if err != nil {
 		return err
 	}
@@ -158,12 +158,10 @@ func (d *Deltas) send(f fragment) {
 		if len(part.Text) > size {
 			part.Text, part.End = f.Text[:size], false
 		}
-		// The sender ignores messages with its own name.
-		d.say("delta", struct {
-			From string `json:"from"`
+		d.Replica.send("delta", struct {
 			fragment
 			Bytes []byte `json:"bytes"` // a part may end within a character
-		}{d.Member, fragment{Session: part.Session, Call: part.Call, Offset: part.Offset, End: part.End}, []byte(part.Text)})
+		}{fragment{Session: part.Session, Call: part.Call, Offset: part.Offset, End: part.End}, []byte(part.Text)})
 		if f.Text = f.Text[len(part.Text):]; f.Text == "" {
 			return
 		}
@@ -171,14 +169,13 @@ func (d *Deltas) send(f fragment) {
 	}
 }
 
-// heard delivers a fragment of another server.
-func (d *Deltas) heard(data []byte) {
+// received delivers a fragment of another server.
+func (d *Deltas) received(data []byte) {
 	var f struct {
-		From string `json:"from"`
 		fragment
 		Bytes []byte `json:"bytes"`
 	}
-	if json.Unmarshal(data, &f) != nil || f.From == d.Member {
+	if json.Unmarshal(data, &f) != nil {
 		return
 	}
 	if len(f.Bytes) > 0 {

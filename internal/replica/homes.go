@@ -201,7 +201,8 @@ func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 	switch {
 	case at == (home{}):
 		if !c.loads.accepts(st.ID) {
-			if to := c.loads.lightest(all, c.Member, c.Load(), c.Gate.Full(st.ID)); to != "" && to != c.Member {
+			full, first := c.Gate.Need(st.ID, st.Owner)
+			if to := c.loads.lightest(all, c.Member, c.Load(), full, first); to != "" && to != c.Member {
 				c.ask(to, st)
 				return fmt.Errorf("%w: a server with less to do was asked", session.ErrRefused)
 			}

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,8 @@ const (
 	// enough is the minimum difference of loads for handing over a conversation: below, the handover costs more time than it
 	// saves.
 	enough = 2
+	// handOverEvery is the minimum time between two attempts to hand over conversations that wait.
+	handOverEvery = 100 * time.Millisecond
 	// acceptedFor is how long after a request of another member a conversation is taken without comparing loads.
 	acceptedFor = time.Minute
 )
@@ -32,29 +35,41 @@ type loads struct {
 type load struct {
 	at    time.Time
 	count int64
-	free  int64 // slots; unknown for members that did not publish them
-	slots bool
-	given int64 // handed over since then
+	// free are the free slots for any user, and kept those for users without a slot; both are unknown if slots is false.
+	free, kept int64
+	slots      bool
+	given      int64 // handed over since then
 }
 
-// full reports whether a member has no free slot.
-func (k load) full() bool { return k.slots && k.free <= k.given }
-
-// heard stores the load that a member published.
-func (l *loads) heard(member string, count int64) {
-	l.learn(member, func(k *load) { k.count = count })
+// full reports whether a member has no free slot for a user. first is true if the user has no slot on any server.
+func (k load) full(first bool) bool {
+	free := k.free
+	if first {
+		free += k.kept
+	}
+	return k.slots && free <= k.given
 }
 
-// slots stores how many slots a member has free.
-func (l *loads) slots(member string, free int) {
-	l.learn(member, func(k *load) { k.free, k.slots = int64(free), true })
+// setCount stores the load that a member published.
+func (l *loads) setCount(member string, count int64) {
+	l.change(member, func(k *load) { k.count = count })
 }
 
-func (l *loads) learn(member string, change func(*load)) {
+// setFree stores how many slots a member has free.
+func (l *loads) setFree(member string, free, kept int) {
+	l.change(member, func(k *load) { k.free, k.kept, k.slots = int64(free), int64(kept), true })
+}
+
+func (l *loads) change(member string, change func(*load)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known == nil {
 		l.known = map[string]load{}
+	}
+	for name, k := range l.known {
+		if time.Since(k.at) > loadStale {
+			delete(l.known, name)
+		}
 	}
 	k := l.known[member]
 	change(&k)
@@ -62,15 +77,15 @@ func (l *loads) learn(member string, change func(*load)) {
 	l.known[member] = k
 }
 
-// room returns how many slots of a member are free for conversations of this server.
-func (l *loads) room(member string) int {
+// freeSlots returns how many slots of a member are free for conversations of this server: for any user, and for users without a slot.
+func (l *loads) freeSlots(member string) (free, kept int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.known[member]
 	if !k.slots || time.Since(k.at) >= loadStale {
-		return 0
+		return 0, 0
 	}
-	return int(max(0, k.free-k.given))
+	return int(max(0, k.free-k.given)), int(max(0, k.kept-max(0, k.given-k.free)))
 }
 
 // give counts a conversation as handed over to a member. It is called with mu held.
@@ -104,8 +119,8 @@ func (l *loads) accepts(id session.ID) bool {
 }
 
 // lightest returns the worker that should take a conversation: self, unless it is not a worker, has no free slot while another
-// worker has one, or has a much higher load than another one; "" if there is no worker.
-func (l *loads) lightest(all []cluster.Info, self string, mine int, full bool) string {
+// worker has one, or has a much higher load than another one; "" if there is no worker. full and first are as in Gate.Need.
+func (l *loads) lightest(all []cluster.Info, self string, mine int, full, first bool) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	best, least, bestFull, works := "", int64(0), false, false
@@ -119,8 +134,8 @@ func (l *loads) lightest(all []cluster.Info, self string, mine int, full bool) s
 			continue
 		}
 		n := k.count + k.given
-		if best == "" || k.full() == bestFull && n < least || bestFull && !k.full() {
-			best, least, bestFull = m.Name, n, k.full()
+		if isFull := k.full(first); best == "" || isFull == bestFull && n < least || bestFull && !isFull {
+			best, least, bestFull = m.Name, n, isFull
 		}
 	}
 	if works && (best == "" || bestFull && !full || bestFull == full && int64(mine) < least+enough) {
@@ -144,6 +159,8 @@ func (c *Claimer) Run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(loadEvery)
 	defer tick.Stop()
+	var last time.Time
+	var due <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -153,7 +170,12 @@ func (c *Claimer) Run(ctx context.Context) error {
 				c.Publish(cluster.Wake{Kind: cluster.Load, From: c.Member, Last: int64(c.Load())})
 			}
 		case <-c.freed:
-			c.spread(ctx)
+			if due == nil {
+				due = time.After(handOverEvery - time.Since(last))
+			}
+		case <-due:
+			last, due = time.Now(), nil
+			c.handOver(ctx)
 		case g := <-c.gone:
 			if err := c.noteMissing(ctx, g.st, g.at); err != nil && ctx.Err() == nil {
 				c.Logger.Error("cannot record that the machine of a conversation is missing", "session", g.st.ID, "error", err)
@@ -162,22 +184,38 @@ func (c *Claimer) Run(ctx context.Context) error {
 	}
 }
 
-// spread asks servers with free slots to take conversations that wait for a slot here.
-func (c *Claimer) spread(ctx context.Context) {
+// handOver asks servers with free slots to take conversations that wait for a slot here.
+func (c *Claimer) handOver(ctx context.Context) {
 	all, err := c.members(ctx)
 	if err != nil {
 		return // they stay in the queue
 	}
+	type room struct {
+		name       string
+		free, kept int
+	}
+	var rooms []room
+	var total room
 	for _, m := range cluster.Workers(all) {
-		if m.Name == c.Member {
-			continue
+		if m.Name != c.Member {
+			free, kept := c.loads.freeSlots(m.Name)
+			rooms = append(rooms, room{m.Name, free, kept})
+			total.free, total.kept = total.free+free, total.kept+kept
 		}
-		for _, e := range c.Gate.Surplus(c.loads.room(m.Name)) {
-			c.loads.mu.Lock()
-			c.loads.give(m.Name)
-			c.loads.mu.Unlock()
-			c.Gate.Hand(e.ID, e.Owner)
-			c.ask(m.Name, session.State{ID: e.ID, Owner: e.Owner})
+	}
+	for _, e := range c.Gate.Movable(total.free, total.kept) {
+		at := slices.IndexFunc(rooms, func(r room) bool { return r.free > 0 })
+		if at >= 0 {
+			rooms[at].free--
+		} else if at = slices.IndexFunc(rooms, func(r room) bool { return r.kept > 0 }); at >= 0 {
+			rooms[at].kept--
+		} else {
+			return
 		}
+		c.loads.mu.Lock()
+		c.loads.give(rooms[at].name)
+		c.loads.mu.Unlock()
+		c.Gate.HandOver(e.ID, e.Owner)
+		c.ask(rooms[at].name, session.State{ID: e.ID, Owner: e.Owner})
 	}
 }

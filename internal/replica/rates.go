@@ -9,24 +9,18 @@ import (
 )
 
 const (
-	// ratesEvery is how often each server publishes the uses of its rate limits.
+	// ratesEvery is how often each server publishes the counts of its rate limits.
 	ratesEvery = 200 * time.Millisecond
-	// useSize is an upper bound for the size of a Use in a message.
-	useSize = 300
+	// countSize is an upper bound for the size of a Count in a message.
+	countSize = 300
 )
 
-// uses is a message with uses of rate limits.
-type uses struct {
-	From string       `json:"from"`
-	Uses []access.Use `json:"uses"`
-}
-
-// shareRates publishes the uses of the rate limits of this server, and counts those of other servers, until ctx ends.
+// shareRates publishes how often the rate limits of this server counted, and applies the counts of other servers, until ctx ends.
 func (p *Parts) shareRates(ctx context.Context) error {
-	stop, err := p.hear("rates", func(data []byte) {
-		var heard uses
-		if json.Unmarshal(data, &heard) == nil && heard.From != p.Member {
-			p.rates.Charge(heard.Uses)
+	stop, err := p.receive("rates", func(data []byte) {
+		var counts []access.Count
+		if json.Unmarshal(data, &counts) == nil {
+			p.rates.ApplyCounts(counts)
 		}
 	})
 	if err != nil {
@@ -41,9 +35,9 @@ func (p *Parts) shareRates(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		for all := p.rates.Uses(); len(all) > 0; {
-			n := min(len(all), max(1, p.room()/useSize))
-			p.say("rates", uses{p.Member, all[:n]})
+		for all := p.rates.TakeCounts(); len(all) > 0; {
+			n := min(len(all), max(1, p.room()/countSize))
+			p.Replica.send("rates", all[:n])
 			all = all[n:]
 		}
 	}

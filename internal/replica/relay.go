@@ -48,7 +48,7 @@ func (r *Relay) Run(ctx context.Context) error {
 				}
 			}
 		case cluster.Load:
-			r.loads.heard(w.From, w.Last)
+			r.loads.setCount(w.From, w.Last)
 		case cluster.Take:
 			if w.To == r.Member {
 				r.loads.accept(w.Session)

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"deckhand/internal/access"
@@ -58,6 +59,7 @@ type Replica struct {
 	engines  engines
 	sessions *session.Sessions
 	seal     nats.Seal
+	sent     atomic.Int64 // number of the last message
 	closers  []func()
 }
 

@@ -2,7 +2,6 @@ package replica
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,40 +120,55 @@ func TestLightest(t *testing.T) {
 	t.Parallel()
 	members := []cluster.Info{{Name: "a", Worker: true, Live: true}, {Name: "b", Worker: true, Live: true}, {Name: "dead", Worker: true}, {Name: "api", Live: true}}
 	var l loads
-	if got := l.lightest(members, "a", 100, false); got != "a" {
+	if got := l.lightest(members, "a", 100, false, false); got != "a" {
 		t.Errorf("nothing is known of others: %s", got)
 	}
-	if got := l.lightest(members, "api", 0, true); got != "a" {
+	if got := l.lightest(members, "api", 0, true, false); got != "a" {
 		t.Errorf("one that does not work: %s", got)
 	}
-	l.heard("b", 1)
-	l.heard("dead", 0)
+	l.setCount("b", 1)
+	l.setCount("dead", 0)
 	for mine, want := range map[int]string{0: "a", 2: "a", 3: "b"} {
-		if got := l.lightest(members, "a", mine, false); got != want {
+		if got := l.lightest(members, "a", mine, false, false); got != want {
 			t.Errorf("with %d to do: %s, want %s", mine, got, want)
 		}
 	}
-	if got := l.lightest(members, "a", 3, false); got != "a" { // b was given one since
+	if got := l.lightest(members, "a", 3, false, false); got != "a" { // b was given one since
 		t.Errorf("after one was given away: %s", got)
 	}
-	l.heard("b", 0)
-	l.slots("b", 2)
-	if got := l.lightest(members, "a", 1, true); got != "b" {
+	l.setCount("b", 0)
+	l.setFree("b", 2, 1)
+	if got := l.lightest(members, "a", 1, true, false); got != "b" {
 		t.Errorf("no slot is free here: %s", got)
 	}
-	if got := []int{l.room("b"), l.room("dead")}; !slices.Equal(got, []int{1, 0}) {
-		t.Errorf("room for %v, with one of two slots left", got)
+	freeSlots := func(member string, free, kept int) {
+		t.Helper()
+		if f, k := l.freeSlots(member); f != free || k != kept {
+			t.Errorf("%s has %d free slots and %d kept ones, want %d and %d", member, f, k, free, kept)
+		}
 	}
+	freeSlots("b", 1, 1)
+	freeSlots("dead", 0, 0)
 	l.give("b")
-	if got := l.lightest(members, "a", 100, false); got != "a" {
+	freeSlots("b", 0, 1)
+	if got := l.lightest(members, "a", 100, false, false); got != "a" {
 		t.Errorf("no slot is free there: %s", got)
 	}
-	if got := l.lightest(members, "a", 100, true); got != "b" {
+	if got := l.lightest(members, "a", 100, true, false); got != "b" {
 		t.Errorf("no slot is free anywhere: %s", got)
 	}
+	l.setFree("b", 0, 1)
+	if got := l.lightest(members, "a", 0, true, true); got != "b" {
+		t.Errorf("a slot is kept there for users without one: %s", got)
+	}
+	l.give("b")
+	freeSlots("b", 0, 0)
 	l.known["b"] = load{at: time.Now().Add(-2 * loadStale)}
-	if got := l.lightest(members, "a", 100, false); got != "a" {
+	if got := l.lightest(members, "a", 100, false, false); got != "a" {
 		t.Errorf("what was heard is old: %s", got)
+	}
+	if l.setCount("c", 0); len(l.known) != 2 {
+		t.Errorf("members that have ended are still known: %v", l.known)
 	}
 	if l.accepts("s") {
 		t.Error("it was not asked")

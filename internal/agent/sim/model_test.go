@@ -32,6 +32,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part,
 			yield(llm.Part{}, err)
 			return
 		}
+		defer m.s.queue.asks()()
 		call := w.books.shown(m.s, id, req)
 		r := w.dice("model", id)
 		s := m.plan(r, id, req)

@@ -39,6 +39,8 @@ type server struct {
 	reads int // since now
 	// apart is until when it does not reach the leases.
 	apart time.Time
+
+	queue queue
 }
 
 // asked is a ModelAsked event.
@@ -56,8 +58,11 @@ func (w *world) boot() {
 	s.sessions = session.New(d, session.WithCache(w.rules.cache))
 	config := agent.Config{Sessions: s.sessions, Log: d, Index: d, Profile: s.profile, Workspaces: workspaces{s}, Deltas: silence{},
 		Logger: slog.New(watchman{w}), Approval: w.rules.approval}
-	if w.rules.limits.Running > 0 && w.members == nil { // takeovers are timed
+	switch {
+	case w.rules.limits.Running > 0 && w.members == nil: // takeovers are timed
 		config.Admission = admission.New(w.rules.limits)
+	case w.rules.shared:
+		s.shareQueue(&config)
 	}
 	if w.rules.recall {
 		config.Recall = s.recall
@@ -80,6 +85,9 @@ func (w *world) boot() {
 		defer close(s.ended)
 		var running sync.WaitGroup
 		running.Go(func() { idle.Close(ctx, s.sessions, d, w.rules.idleAfter, config.Logger) })
+		if w.rules.shared {
+			running.Go(func() { s.queue.run(ctx, s) })
+		}
 		_ = loop.Run(ctx)
 		running.Wait()
 	}()

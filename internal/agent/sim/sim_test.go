@@ -190,6 +190,11 @@ func (w *world) live(r *rand.Rand) {
 func (w *world) reckon(r *rand.Rand) {
 	w.heal(r)
 	w.audit()
+	w.end()
+}
+
+// end stops the servers.
+func (w *world) end() {
 	current, _ := w.current()
 	current.stop()
 	for _, s := range w.replicas() {

@@ -67,6 +67,7 @@ type rules struct {
 	recall    bool
 	cache     int
 	limits    admission.Limits
+	shared    bool // servers that work side by side share their queues
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
