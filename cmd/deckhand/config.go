@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ func (c *configCheck) Run(o *cli.Output, r *config.Resolver) error {
 	for _, name := range r.Unused {
 		fmt.Fprintf(o.Stdout, "warning: unknown environment variable %s; check its spelling\n", name)
 	}
-	_, err := fmt.Fprintln(o.Stdout, "The configuration is valid.")
+	_, err := fmt.Fprintln(o.Stdout, "The configuration is valid.\nConfig file:", cmp.Or(r.Path, "none"))
 	return err
 }
 

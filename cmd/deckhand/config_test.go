@@ -44,6 +44,7 @@ func TestConfigShow(t *testing.T) {
 		"titles":                  {"task", "command line"},
 		"oidc-client-secret-file": {filepath.Join(dir, "oidc-client-secret"), "credential oidc-client-secret"},
 		"idle-close":              {"1h0m0s", "default"},
+		"sandbox-memory":          {"4G", "default"},
 	} {
 		i := slices.IndexFunc(all, func(s config.Setting) bool { return s.Name == name })
 		if i < 0 || all[i].Value != want[0] || all[i].Source != want[1] {
@@ -72,11 +73,14 @@ func TestConfigCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	good := writeConfig(t, filepath.Join(dir, "good.yaml"), "rate-burst: 7\n")
-	if got := must(t, "config", "check", "--config", good); !strings.Contains(got, "valid") {
+	if got := must(t, "config", "check", "--config", good); got != "The configuration is valid.\nConfig file: "+good+"\n" {
 		t.Errorf("printed %s", got)
 	}
+	if code, _, stderr := command(t, "config", "check", "--config", good, "--rate-burst", "-1"); code == 0 || strings.Contains(stderr, good) {
+		t.Errorf("a wrong flag on the command line: exit code %d, says %s", code, stderr)
+	}
 	for text, says := range map[string]string{
-		"adr: 127.0.0.1:1\n":                    "unknown keys in the config file: adr",
+		"adr: 127.0.0.1:1\n":                    "has unknown keys: adr",
 		"addr: 0.0.0.0:80\n":                    "--behind-proxy",
 		"log-level: loud\n":                     "--log-level",
 		"tls-cert: a\ntls-key: b\n":             "--tls-cert and --tls-key: open a",
@@ -103,8 +107,9 @@ func TestConfigCheck(t *testing.T) {
 		"database-url: postgres://u:hunter2@h/d\n  bad: [x\n":                                             "is not valid YAML: line ",
 		"help: true\n": "unknown keys",
 	} {
-		code, _, stderr := command(t, "config", "check", "--config", writeConfig(t, filepath.Join(dir, "bad.yaml"), text))
-		if code == 0 || !strings.Contains(stderr, says) {
+		bad := writeConfig(t, filepath.Join(dir, "bad.yaml"), text)
+		code, _, stderr := command(t, "config", "check", "--config", bad)
+		if code == 0 || !strings.Contains(stderr, says) || !strings.Contains(stderr, bad) {
 			t.Errorf("%q: exit code %d, says %s", text, code, stderr)
 		}
 		if strings.Contains(stderr, "hunter2") {

@@ -105,11 +105,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "deckhand:", config.Explain(err))
+		fmt.Fprintln(stderr, "deckhand:", file.Explain(err))
 		return 2
 	}
 	if err := config.CheckFlags(k); err != nil {
-		fmt.Fprintln(stderr, "deckhand:", err)
+		fmt.Fprintln(stderr, "deckhand:", file.Located(err))
 		return 2
 	}
 	err = k.Run(&c)
@@ -121,7 +121,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if none := (cli.NoServer{}); errors.As(err, &none) {
 			err = fmt.Errorf("%w%s", err, config.Packaged.ClientHint(none.DataDir))
 		}
-		fmt.Fprintln(stderr, "deckhand:", terminal.Clean(err.Error())) // it may name files of a sandbox
+		fmt.Fprintln(stderr, "deckhand:", terminal.Clean(file.Located(err).Error())) // it may name files of a sandbox
 	}
 	switch {
 	case err == nil:

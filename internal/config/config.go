@@ -190,6 +190,8 @@ type Resolver struct {
 	Service Service
 	// Unused are the DECKHAND_* variables that no flag of any command has, such as misspelled ones.
 	Unused []string
+	// Path is the path of the config file, set by Load; "" if there is none.
+	Path string
 
 	file    File
 	loaded  bool
@@ -223,7 +225,7 @@ func (r *Resolver) Validate(app *kong.Application) error {
 	}
 	slices.Sort(wrong)
 	if len(wrong) > 0 {
-		return fmt.Errorf("unknown keys in the config file: %s", strings.Join(wrong, ", "))
+		return fmt.Errorf("the config file %s has unknown keys: %s", r.Path, strings.Join(wrong, ", "))
 	}
 	return nil
 }
@@ -249,8 +251,8 @@ func (r *Resolver) Load() error {
 	if r.Service == (Service{}) {
 		r.Service = Packaged
 	}
-	path := configPath(r.Args)
-	if r.service = r.Service.of(r.Args, path); r.service {
+	r.Path = configPath(r.Args)
+	if r.service = r.Service.of(r.Args, r.Path); r.service {
 		if err := r.Service.adopt(); err != nil {
 			return err
 		}
@@ -259,10 +261,10 @@ func (r *Resolver) Load() error {
 				return err
 			}
 		}
-		path = cmp.Or(configPath(r.Args), r.Service.Config)
+		r.Path = cmp.Or(configPath(r.Args), r.Service.Config)
 	}
 	var err error
-	r.file, err = Read(path)
+	r.file, err = Read(r.Path)
 	return err
 }
 

@@ -128,14 +128,31 @@ func CheckNegative(k *kong.Context) error {
 	return nil
 }
 
+// flagFirst matches a message about a flag.
+var flagFirst = regexp.MustCompile(`^--([a-z-]+)`)
+
+// Located adds the path of the config file to an error about a flag, if the value comes from there.
+func (r *Resolver) Located(err error) error {
+	m := flagFirst.FindStringSubmatch(err.Error())
+	if m == nil || typed(r.Args, m[0], "DECKHAND_"+strings.ToUpper(strings.ReplaceAll(m[1], "-", "_"))) != "" {
+		return err
+	}
+	for _, key := range []string{m[1], strings.ReplaceAll(m[1], "-", "_")} {
+		if _, ok := r.file.flags[key]; ok {
+			return fmt.Errorf("%w (config file %s)", err, r.Path)
+		}
+	}
+	return err
+}
+
 // Explain returns the error message for an invalid command line, with the command that prints the relevant help.
-func Explain(err error) string {
+func (r *Resolver) Explain(err error) string {
 	var wrong *kong.ParseError
 	if !errors.As(err, &wrong) {
 		return err.Error()
 	}
 	// An enum lists the empty default, too.
-	name, path, text := "", "deckhand", strings.Replace(wrong.Error(), `one of "",`, "one of ", 1)
+	name, path, text := "", "deckhand", strings.Replace(r.Located(wrong).Error(), `one of "",`, "one of ", 1)
 	if at := wrong.Context.Selected(); at != nil {
 		name, path = at.Name, at.FullPath()
 	}
