@@ -147,9 +147,10 @@ func attach(fd int, target string) error {
 	return nil
 }
 
-// restrict adds flags to a mount. Those it has stay.
+// restrict adds flags to a mount. Those it has stay. The mount becomes private: one that the server sent may be shared with
+// the machine, and a shared mount cannot be the root.
 func restrict(fd int, flags uint64) error {
-	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: flags})
+	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: flags, Propagation: unix.MS_PRIVATE})
 }
 
 const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
