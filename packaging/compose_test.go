@@ -79,10 +79,7 @@ func (b *box) compose(before, after folder, up, again, file string) {
 	install(before, up)
 	b.started(service())
 	id = b.create("$ touch begun; while ! test -e end; do echo tick; sleep 0.2; done; echo over")
-	b.until("the command does not start", func() bool {
-		_, err := b.curl(base + "/api/conversations/" + id + "/select-file?file=begun")
-		return err == nil
-	})
+	b.begins(id)
 	old := b.run("docker", "exec", service(), "/usr/bin/deckhand", "version")
 	install(after, again)
 	b.started(service())
@@ -98,15 +95,29 @@ func (b *box) compose(before, after folder, up, again, file string) {
 	if n := strings.Count(b.events(id), `"observation":"run"`); n != 1 {
 		t.Errorf("%d results of one command", n)
 	}
-	for _, block := range shellBlocks(t, "../docs/backup.md") {
-		if strings.Contains(block, "docker compose exec") {
-			b.script(dir, "export DOCKER_GID=0 COMPOSE_FILE="+file+"\n"+strings.ReplaceAll(block, "sudo ", ""))
-		}
-	}
+	b.script(dir, "export DOCKER_GID=0 COMPOSE_FILE="+file+"\n"+strings.ReplaceAll(b.blocks("backup.md", "docker compose exec"), "sudo ", ""))
 	if made, err := filepath.Glob(filepath.Join(dir, "backups", "backups", "*.json")); err != nil || len(made) != 1 {
 		t.Errorf("%s: the backups %v, %v", file, made, err)
 	}
+	b.restoresVolumes(dir, file, id)
 	b.send("DELETE", "/api/conversations/"+id, nil)
+}
+
+// restoresVolumes saves the volumes of sandboxes, removes them, and restores them, with the commands of the manual.
+func (b *box) restoresVolumes(dir, file, id string) {
+	t := b.t
+	t.Helper()
+	compose := "export DOCKER_GID=0; docker compose -f " + file + " "
+	if listed := b.script(dir, b.blocks("backup.md", "docker volume ls --")); !strings.Contains(listed, id) {
+		t.Errorf("the workspaces are in the volumes %s", listed)
+	}
+	b.script(dir, b.blocks("backup.md", "docker volume inspect"))
+	b.script(dir, compose+"stop deckhand; docker rm -f $(docker ps -aq --filter label=deckhand=1); docker volume rm $(docker volume ls -q --filter label=deckhand=1)")
+	b.script(dir, b.blocks("backup.md", "docker volume create"))
+	b.script(dir, compose+"start deckhand")
+	b.ready()
+	b.post("/api/conversations/"+id+"/message", map[string]any{"message": "$ echo restored $(cat end)"})
+	b.ends(id, `restored x\n`)
 }
 
 // engineBox starts an engine, with the image that sandboxes use by default.

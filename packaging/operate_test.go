@@ -1,12 +1,15 @@
 package packaging
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"deckhand/internal/sandbox/docker/dockertest"
 )
 
 // sudo stands for the command of the same name, which a minimal machine does not have. Like sudo, it does not pass on environment variables.
@@ -44,8 +47,8 @@ func (b *box) runsForRoot() {
 	b.t.Helper()
 	// The root file system of the box cannot be that of a sandbox of root.
 	b.script("/root", "export HOME=/root DECKHAND_SANDBOX=host\n"+b.blocks("first-task.md", "deckhand run --yes"))
-	if left := b.run("ls", "/root/.local/share/deckhand"); left == "" {
-		b.t.Error("the task left nothing, so this test shows nothing")
+	if mode := b.run("stat", "-c", "%a", "/root/.local/share/deckhand"); mode != "700" {
+		b.t.Errorf("the data directory that the task left has the mode %s", mode)
 	}
 	if got := b.run("sudo", "deckhand", "health"); got != "ready" {
 		b.t.Errorf("deckhand health after a task of root: %s", got)
@@ -60,6 +63,9 @@ func (b *box) connects() {
 	b.t.Helper()
 	if out, err := b.try("sudo", "deckhand", "new", "task"); err == nil || !strings.Contains(out, "for the deckhand service of this machine, use --server") {
 		b.t.Errorf("deckhand new without a server: %v %s", err, out)
+	}
+	if got := b.manual("/root", "users.md", "sudo deckhand user list"); !strings.Contains(got, "admin") {
+		b.t.Errorf("deckhand user list: %s", got)
 	}
 	commands := b.blocks("first-task.md", "DECKHAND_SERVER=") + b.blocks("first-task.md", "deckhand attach")
 	if got := b.script("/root", commands); !strings.HasSuffix(got, "\nturn_ended") {
@@ -112,6 +118,31 @@ func (b *box) restores() {
 	}
 	b.send("POST", "/api/conversations/"+id+"/message", map[string]any{"message": "$ echo again $(cat file)"})
 	b.ends(id, `again kept\n`)
+}
+
+// migrates moves the data to PostgreSQL and back, with the commands of the manual.
+func (b *box) migrates() {
+	b.t.Helper()
+	version, err := b.try("sh", "-ec", "ls /etc/postgresql | tail -n1")
+	if err != nil || version == "" {
+		dockertest.Missing(b.t, "PostgreSQL is not installed; Debian has it in: postgresql")
+	}
+	b.run("systemctl", "start", "postgresql@"+version+"-main")
+	id := b.create("$ echo moved > file; cat file")
+	b.ends(id, `moved\n`)
+	b.manual("/root", "configure.md", "CREATE ROLE")
+	for i, block := range []string{"--to-file /etc/deckhand/database-url", "--from-file /etc/deckhand/database-url"} {
+		if got := b.manual("/root", "configure.md", block); !strings.Contains(got, "Both databases are equal.") {
+			b.t.Errorf("deckhand migrate: %s", got)
+		}
+		b.ready()
+		if got := b.run("sudo", "deckhand", "config", "show"); strings.Contains(got, "database-url-file") != (i == 0) {
+			b.t.Errorf("deckhand config show: %s", got)
+		}
+		want := fmt.Sprintf(`move %d moved\n`, i)
+		b.send("POST", "/api/conversations/"+id+"/message", map[string]any{"message": fmt.Sprintf("$ echo move %d $(cat file)", i)})
+		b.ends(id, want)
+	}
 }
 
 // showsSocket applies the drop-in of the manual for an engine of another user, and checks that the service can use the socket.

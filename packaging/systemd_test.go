@@ -24,9 +24,32 @@ func TestServiceFromPackages(t *testing.T) {
 	b := boot(t)
 	b.copy(before, "old/deckhand_0.1_amd64.deb")
 	b.copy(after, "new/deckhand_0.2_amd64.deb")
-	b.run("sh", "-ec", "cat >/usr/bin/sudo <<'END'\n"+sudo+"END\nchmod +x /usr/bin/sudo")
+	b.upgrades("apt install")
+	if got := b.manual("/root", "install.md", "journalctl"); !strings.Contains(got, "http://127.0.0.1:3000/") {
+		t.Errorf("the login link in the journal: %s", got)
+	}
+	b.manual("/root", "install.md", "systemctl reload")
+	b.runsForRoot()
+	b.connects()
+	b.showsSettings()
+	b.exposure()
+	b.restores()
+	b.migrates()
+	b.showsSocket()
 
-	b.manual("/srv/box/old", "install.md", "apt install")
+	b.begins(b.create("$ touch begun; while true; do echo tick; sleep 0.2; done"))
+	b.purge()
+	b.installsWithoutPort("/srv/box/new")
+	b.purge()
+	b.installsArchive(filepath.Dir(after))
+}
+
+// upgrades installs the old package with the command of the manual, and the new one while a command is running. The command keeps running, and
+// its result is recorded once.
+func (b *box) upgrades(install string) {
+	t := b.t
+	t.Helper()
+	b.manual("/srv/box/old", "install.md", install)
 	if got := b.run("systemctl", "is-active", "deckhand"); got != "active" {
 		t.Fatalf("the service is %s: %s", got, b.run("journalctl", "-u", "deckhand", "--no-pager"))
 	}
@@ -34,13 +57,9 @@ func TestServiceFromPackages(t *testing.T) {
 	b.key = b.run("cat", "/var/lib/deckhand/admin.key")
 	b.post("/api/settings", map[string]any{"llm_model": "scripted/demo"})
 
-	// The command is running when the package is upgraded. It keeps running, and its result is recorded once.
 	id := b.create("$ touch begun; while ! test -e end; do echo tick; sleep 0.2; done; echo over")
-	b.until("the command does not start", func() bool {
-		_, err := b.curl(base + "/api/conversations/" + id + "/select-file?file=begun")
-		return err == nil
-	})
-	b.manual("/srv/box/new", "upgrade.md", "apt install")
+	b.begins(id)
+	b.manual("/srv/box/new", "upgrade.md", install)
 	if now := b.run("deckhand", "version"); now == old {
 		t.Errorf("the version is still %s", now)
 	}
@@ -53,27 +72,15 @@ func TestServiceFromPackages(t *testing.T) {
 	if all := b.events(id); strings.Count(all, `"observation":"run"`) != 1 || strings.Count(all, `tick\nover\n`) == 0 {
 		t.Errorf("wanted one result of the command, got %.2000s", all[strings.Index(all, `"action":"run"`):])
 	}
+}
 
-	if got := b.manual("/root", "install.md", "journalctl"); !strings.Contains(got, "http://127.0.0.1:3000/") {
-		t.Errorf("the login link in the journal: %s", got)
-	}
-	b.manual("/root", "install.md", "systemctl reload")
-	b.runsForRoot()
-	b.connects()
-	b.showsSettings()
-	b.exposure()
-	b.restores()
-	b.showsSocket()
-
-	running := b.create("$ touch begun; while true; do echo tick; sleep 0.2; done")
+// begins waits until a command has created the file begun.
+func (b *box) begins(id string) {
+	b.t.Helper()
 	b.until("the command does not start", func() bool {
-		_, err := b.curl(base + "/api/conversations/" + running + "/select-file?file=begun")
+		_, err := b.curl(base + "/api/conversations/" + id + "/select-file?file=begun")
 		return err == nil
 	})
-	b.purge()
-	b.installsWithoutPort("/srv/box/new")
-	b.purge()
-	b.installsArchive(filepath.Dir(after))
 }
 
 // purge removes the package and expects that nothing is left.
@@ -124,10 +131,12 @@ type box struct {
 
 func boot(t *testing.T) *box {
 	t.Helper()
-	return open(t, "systemd-box", func(b *box) bool {
+	b := open(t, "systemd-box", func(b *box) bool {
 		state, _ := b.try("systemctl", "is-system-running")
 		return state == "running" || state == "degraded"
 	})
+	b.run("sh", "-ec", "cat >/usr/bin/sudo <<'END'\n"+sudo+"END\nchmod +x /usr/bin/sudo")
+	return b
 }
 
 // open starts a script that makes separate namespaces, and waits until they are ready.

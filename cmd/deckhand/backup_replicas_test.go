@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,8 +43,17 @@ func TestBackupOfReplicas(t *testing.T) {
 	g := &fleet{t: t, postgres: f.postgres, database: f.postgres.Database(t), nats: natstest.Start(t, ""), master: f.master}
 	refused("an empty database", g.database, "restore the database first")
 	refused("a server that runs", f.database, "is running")
-	succeeds(t, "restore", folders[0], "--data-dir", fresh[0], "--database-url", g.database)
-	succeeds(t, "restore", folders[1], "--workspaces-only", "--data-dir", fresh[1], "--database-url", g.database)
+	file := filepath.Join(t.TempDir(), "url")
+	if err := os.WriteFile(file, []byte(g.database), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, args := range restoring(t) {
+		as := map[string]string{"first-machine": folders[0], "second-machine": folders[1], "restored": fresh[i], "database.url": file}
+		for j, arg := range args {
+			args[j] = cmp.Or(as[arg], arg)
+		}
+		succeeds(t, args...)
+	}
 	key, err := os.ReadFile(filepath.Join(first.dir, "admin.key"))
 	if err != nil {
 		t.Fatal(err)
@@ -67,4 +77,27 @@ func TestBackupOfReplicas(t *testing.T) {
 		g.boxes[0].remove(id)
 		second.remove(id)
 	}
+}
+
+// restoring returns the commands of the manual that restore several servers, without the name of the program.
+func restoring(t *testing.T) (commands [][]string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/backup.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, _ := shellBlocks(string(page))
+	for _, b := range blocks {
+		if !strings.Contains(b.text, "--workspaces-only") {
+			continue
+		}
+		for line := range strings.Lines(b.text) {
+			command, _, _ := strings.Cut(line, "#")
+			commands = append(commands, strings.Fields(command)[1:])
+		}
+	}
+	if len(commands) != 2 {
+		t.Fatalf("docs/backup.md has the commands %q", commands)
+	}
+	return commands
 }

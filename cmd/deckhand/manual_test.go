@@ -238,7 +238,7 @@ func runSteps(t *testing.T, page string, steps []step) {
 	b.demo("scripted/demo")
 	address := strings.TrimPrefix(b.base, "http://")
 	names := []string{"127.0.0.1:3000", address, "localhost:3000", address}
-	if local := regexp.MustCompile(`localhost:(11434|1234|8000)\b`).FindAllString(page, -1); local != nil {
+	if local := regexp.MustCompile(`https://llm\.example\.org|localhost:(11434|1234|8000)\b`).FindAllString(page, -1); local != nil {
 		model := llmtest.New(t, func(a llmtest.Asked) llmtest.Reply {
 			if slices.Contains(a.Tools, "execute_bash") {
 				return done("Hello from the model.")
@@ -246,7 +246,11 @@ func runSteps(t *testing.T, page string, steps []step) {
 			return llmtest.Able("")(a)
 		})
 		for _, name := range local {
-			names = append(names, name, strings.TrimPrefix(model.URL, "http://"))
+			to := model.URL
+			if !strings.HasPrefix(name, "https://") {
+				to = strings.TrimPrefix(to, "http://")
+			}
+			names = append(names, name, to)
 		}
 	}
 	if strings.Contains(page, manualNATS) {
