@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: upgrade-test help build runner web run test test-short test-changed mutants attack torture suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup dist dist-test package-test image-test engine-test flags
+.PHONY: upgrade-test help build runner web run test test-short test-changed mutants attack torture suite soak forge-test proxy-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup dist dist-test package-test image-test engine-test flags
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -163,6 +163,11 @@ forge-test: runner ## build a real git forge (once, some 10 minutes) and run the
 	packages=$$(grep -rl --include='*_test.go' '"deckhand/internal/gitprovider/gitea/giteatest"' ./internal ./cmd | xargs -n 1 dirname | sort -u); \
 	$(RACE) go test -tags forge -p 1 -timeout 30m -vet=off -race -count=1 -run Forge $$packages
 
+proxy-test: runner ## build a real Traefik (once, some 10 minutes) and run the tests of the reverse proxies in the manual
+	$(call say,test: behind reverse proxies)
+	@scripts/traefik
+	@$(STATIC) go test ./cmd/deckhand -count=1 -run 'TestBehind(Nginx|Caddy|Traefik)$$'
+
 bench: build ## run the benchmarks, results in bench/results/
 	$(call say,bench)
 	@if host=$$(scripts/engine start bin/engine) && export "$$host" && image=$$(scripts/engine-image); then \
@@ -249,10 +254,12 @@ dist-test: ## build the release files of the commit twice in different folders a
 # The tests upgrade from the release files of the previous commit, or of BASE=commit. OLD=FILE upgrades from another deb package.
 RELEASES := $(CURDIR)/bin/releases
 
-package-test: web ## install, upgrade and remove the packages: deb on a separate systemd instance, rpm in a separate root
+package-test: web ## install, upgrade and remove the packages: deb and rpm, on a separate systemd instance
 	$(call say,test: packages on systemd)
 	@scripts/releases $(BASE)
-	@scripts/need rpm rpm || test "$${CI:-}" != true
+	@scripts/need rpmbuild rpm || test "$${CI:-}" != true
+	@scripts/need dnf dnf || test "$${CI:-}" != true
+	@scripts/need pg_ctlcluster postgresql || test "$${CI:-}" != true
 	@DECKHAND_RPM_OLD=$(RELEASES)/old/deckhand_0.1_amd64.rpm DECKHAND_RPM_NEW=$(RELEASES)/new/deckhand_0.2_amd64.rpm \
 	DECKHAND_OLD=$(or $(OLD),$(RELEASES)/old/deckhand_0.1_amd64.deb) DECKHAND_NEW=$(RELEASES)/new/deckhand_0.2_amd64.deb go test -count=1 -v -timeout 30m ./packaging
 

@@ -229,6 +229,7 @@ func (b *box) installsArchive(release string) {
 	programs := func() string {
 		return b.run("sh", "-c", "for p in /usr/local /root/.local; do test ! -e $p/bin/deckhand || { ls $p/bin/deckhand $p/share/doc/deckhand/*; $p/bin/deckhand version; }; done")
 	}
+	lines[0] += "\n" + b.blocks("upgrade.md", "./install.sh")
 	for i, line := range lines {
 		b.script("/srv/box/archive", "export HOME=/root\n"+line)
 		got := programs()

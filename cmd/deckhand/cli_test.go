@@ -277,7 +277,7 @@ func TestKeys(t *testing.T) {
 	}
 	must(t, at("key", "create", "--user", "bob")...)
 	out := must(t, at("key", "list")...)
-	if strings.Contains(out, strings.TrimSpace(key)) || strings.Count(out, "\n") != 4 || !strings.Contains(out, "laptop") || !strings.Contains(out, "never") || strings.Count(out, "good") != 3 {
+	if strings.Contains(out, strings.TrimSpace(key)) || strings.Count(out, "\n") != 4 || !strings.Contains(out, "laptop") || !strings.Contains(out, "never") || strings.Count(out, "active") != 3 {
 		t.Errorf("%s", out)
 	}
 	mine := must(t, at("key", "list", "--user", "ada")...)
@@ -347,7 +347,7 @@ func TestUsers(t *testing.T) {
 	if out := must(t, at("user", "disable", "carol")...); out != "disabled carol\n" {
 		t.Errorf("%q", out)
 	}
-	if out := must(t, at("user", "list")...); !regexp.MustCompile(`(?m)^carol\s+false\s.*disabled$`).MatchString(out) || !regexp.MustCompile(`(?m)^admin\s+true\s.*good$`).MatchString(out) {
+	if out := must(t, at("user", "list")...); !regexp.MustCompile(`(?m)^carol\s+false\s.*disabled$`).MatchString(out) || !regexp.MustCompile(`(?m)^admin\s+true\s.*active$`).MatchString(out) {
 		t.Errorf("%s", out)
 	}
 	if works() != 401 {

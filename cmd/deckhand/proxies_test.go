@@ -39,6 +39,39 @@ func TestBehindCaddy(t *testing.T) {
 	})
 }
 
+// A real Traefik in front, with the configuration of the documentation.
+func TestBehindTraefik(t *testing.T) {
+	t.Parallel()
+	soak.NotShort(t, "a real proxy")
+	program, err := filepath.Abs("../../bin/traefik")
+	if err == nil {
+		_, err = os.Stat(program)
+	}
+	if err != nil {
+		if program, err = exec.LookPath("traefik"); err != nil {
+			t.Skip("SKIPPED: there is no Traefik; make proxy-test builds one, which takes ten minutes, and runs this test")
+		}
+	}
+	behindProxy(t, func(front, behind string) (*syncBuffer, string) {
+		dir := t.TempDir()
+		static, dynamic := filepath.Join(dir, "traefik.yaml"), filepath.Join(dir, "deckhand.yaml")
+		certificate, key := filepath.Join(dir, "deckhand.pem"), filepath.Join(dir, "deckhand.key")
+		selfSigned(t, certificate, key)
+		blocks := proxyBlocks(t, "yaml", 2)
+		for path, text := range map[string]string{
+			static: strings.NewReplacer(":443", front, "/etc/traefik/deckhand.yaml", dynamic).Replace(blocks[0]) + "log: {level: DEBUG}\nglobal: {checkNewVersion: false}\n",
+			dynamic: strings.NewReplacer("deckhand.example.org", "localhost", "127.0.0.1:3000", behind).Replace(blocks[1]) +
+				"tls:\n  certificates:\n    - {certFile: " + certificate + ", keyFile: " + key + "}\n",
+		} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command("sh", "-c", `exec "$0" --configFile="$1" >&2`, program, static)
+		return runProxy(t, cmd, regexp.MustCompile("Adding route for localhost")), certificate
+	})
+}
+
 // behindProxy does through a proxy what people do.
 func behindProxy(t *testing.T, start func(front, behind string) (said *syncBuffer, certificate string)) {
 	t.Helper()

@@ -67,7 +67,7 @@ func (c *keyList) Run(ctx context.Context, o *cli.Output, open *Opener) error {
 	w := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tUSER\tNAME\tADMIN\tCREATED\tEXPIRES\tSTATE")
 	for _, k := range keys {
-		expires, state := "never", "good"
+		expires, state := "never", "active"
 		if k.ExpiresAt != nil {
 			expires = k.ExpiresAt.Format(time.DateTime)
 		}

@@ -57,7 +57,7 @@ func (c *userList) Run(ctx context.Context, o *cli.Output, open *Opener) error {
 	w := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tADMIN\tCREATED\tSTATE")
 	for _, u := range users {
-		state := "good"
+		state := "active"
 		if u.Disabled {
 			state = "disabled"
 		}
