@@ -128,12 +128,18 @@ func engineBox(t *testing.T) *box {
 	}
 	b := open(t, "engine-box", func(b *box) bool { _, err := b.try("docker", "version"); return err == nil })
 	t.Cleanup(func() { _, _ = b.try("sh", "-c", "docker ps -aq | xargs -r docker rm -fv") })
-	archive := filepath.Join(b.dir, "busybox.tar")
-	if err := os.WriteFile(archive, dockertest.Tar(t, dockertest.Busybox(t)...), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	b.run("docker", "import", archive, "buildpack-deps:bookworm")
+	b.importImage(b.dir)
 	return b
+}
+
+// importImage gives an image with a shell the name of the image that sandboxes use by default. dir is the folder of the box as its programs see it.
+func (b *box) importImage(dir string) {
+	b.t.Helper()
+	const name = "busybox.tar"
+	if err := os.WriteFile(filepath.Join(b.dir, name), dockertest.Tar(b.t, dockertest.Busybox(b.t)...), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	b.run("docker", "import", filepath.Join(dir, name), "buildpack-deps:bookworm")
 }
 
 // manual returns the commands of docs/install.md that run the image: with docker run, and with compose. again are those of docs/upgrade.md,

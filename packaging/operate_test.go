@@ -177,6 +177,30 @@ func (b *box) showsSocket() {
 	b.run("rm", "-r", "/etc/systemd/system/deckhand.service.d")
 }
 
+// usesDocker gives the service access to a container engine, with the commands of the manual, and runs a command in a container.
+func (b *box) usesDocker() {
+	b.t.Helper()
+	if _, err := b.try("sh", "-c", "command -v dockerd"); err != nil {
+		dockertest.Missing(b.t, "Docker is not installed; Debian has it in: docker.io")
+	}
+	// The data directory of an engine cannot be on the overlay of the box.
+	b.script("/srv/box", `mkdir -p /etc/docker; echo '{"data-root": "/srv/box/docker"}' >/etc/docker/daemon.json; systemctl restart docker`)
+	b.importImage("/srv/box")
+	b.manual("/root", "install.md", "usermod -aG docker")
+	b.ready()
+	id := b.create("$ echo contained")
+	b.ends(id, `contained\n`)
+	if got := b.run("docker", "ps", "--format", "{{.Names}}"); !strings.Contains(got, id) {
+		b.t.Errorf("the containers are %s", got)
+	}
+	b.manual("/root", "install.md", "docker rm -f")
+	if left := b.run("sh", "-c", "docker ps -aq; docker volume ls -q"); left != "" {
+		b.t.Errorf("left on the engine: %s", left)
+	}
+	b.run("sh", "-ec", "gpasswd -d deckhand docker; systemctl restart deckhand; systemctl stop docker docker.socket")
+	b.ready()
+}
+
 // exposure compares the score of the service with the manual.
 func (b *box) exposure() {
 	b.t.Helper()

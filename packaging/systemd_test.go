@@ -36,6 +36,7 @@ func TestServiceFromPackages(t *testing.T) {
 	b.restores()
 	b.migrates()
 	b.showsSocket()
+	b.usesDocker()
 
 	b.begins(b.create("$ touch begun; while true; do echo tick; sleep 0.2; done"))
 	b.purge()
