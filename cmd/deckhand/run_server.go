@@ -82,7 +82,7 @@ func (f *localFlags) start(ctx context.Context, all *commands, w io.Writer, at h
 	if f.DataDir, err = filepath.Abs(f.DataDir); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(f.DataDir, 0o700); err != nil { // folders in it are for all users
+	if err := os.MkdirAll(f.DataDir, 0o700); err != nil { // before the runner, whose folder is for all users
 		return nil, fmt.Errorf("cannot create the data directory: %w", err)
 	}
 	redactor := secret.NewRedactor()
