@@ -193,6 +193,7 @@ func (b *box) usesDocker() {
 	if got := b.run("docker", "ps", "--format", "{{.Names}}"); !strings.Contains(got, id) {
 		b.t.Errorf("the containers are %s", got)
 	}
+	b.run("systemctl", "stop", "deckhand")
 	b.manual("/root", "install.md", "docker rm -f")
 	if left := b.run("sh", "-c", "docker ps -aq; docker volume ls -q"); left != "" {
 		b.t.Errorf("left on the engine: %s", left)

@@ -58,7 +58,7 @@ func TestServiceFromRPM(t *testing.T) {
 	id := b.create("$ touch begun; while true; do echo tick; sleep 0.2; done")
 	b.begins(id)
 	b.run("dnf", "remove", "deckhand")
-	if left := b.run("sh", "-c", "ls -d /usr/bin/deckhand /usr/share/deckhand /usr/lib/systemd/system/deckhand.service 2>/dev/null || pgrep -x 'deckhand|runner' || true"); left != "" {
+	if left := b.run("sh", "-c", "ls -d /usr/bin/deckhand /usr/share/deckhand /usr/share/doc/deckhand /usr/lib/systemd/system/deckhand.service 2>/dev/null || pgrep -x 'deckhand|runner' || true"); left != "" {
 		t.Errorf("not removed: %s", left)
 	}
 	b.run("mv", config+".rpmsave", config)
