@@ -194,7 +194,7 @@ func (b *box) usesDocker() {
 		b.t.Errorf("the containers are %s", got)
 	}
 	b.run("systemctl", "stop", "deckhand")
-	b.manual("/root", "install.md", "docker rm -f")
+	b.manual("/root", "install.md", "docker rm -fv")
 	if left := b.run("sh", "-c", "docker ps -aq; docker volume ls -q"); left != "" {
 		b.t.Errorf("left on the engine: %s", left)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,7 +69,16 @@ func TestBehindTraefik(t *testing.T) {
 			}
 		}
 		cmd := exec.Command("sh", "-c", `exec "$0" --configFile="$1" >&2`, program, static)
-		return runProxy(t, cmd, regexp.MustCompile("Adding route for localhost")), certificate
+		said := runProxy(t, cmd, regexp.MustCompile("Adding route for localhost"))
+		browser := trusting(t, certificate)
+		until(t, "Traefik uses the route", func() bool { // it says so a moment before
+			got, err := browser.Get(atLocalhost(front) + "/alive")
+			if err == nil {
+				got.Body.Close()
+			}
+			return err == nil && got.StatusCode == http.StatusOK
+		})
+		return said, certificate
 	})
 }
 
