@@ -69,16 +69,7 @@ func TestBehindTraefik(t *testing.T) {
 			}
 		}
 		cmd := exec.Command("sh", "-c", `exec "$0" --configFile="$1" >&2`, program, static)
-		said := runProxy(t, cmd, regexp.MustCompile("Adding route for localhost"))
-		browser := trusting(t, certificate)
-		until(t, "Traefik uses the route", func() bool { // it says so a moment before
-			got, err := browser.Get(atLocalhost(front) + "/alive")
-			if err == nil {
-				got.Body.Close()
-			}
-			return err == nil && got.StatusCode == http.StatusOK
-		})
-		return said, certificate
+		return runProxy(t, cmd, regexp.MustCompile("Adding route for localhost")), certificate
 	})
 }
 
@@ -89,6 +80,13 @@ func behindProxy(t *testing.T, start func(front, behind string) (said *syncBuffe
 	b := serve(t, "", "--addr", behind, "--public-url", atLocalhost(front))
 	said, certificate := start(front, behind)
 	b.client.HTTP = trusting(t, certificate)
+	until(t, "the proxy uses its route and its certificate", func() bool { // it says so a moment before
+		got, err := b.client.HTTP.Get(atLocalhost(front) + "/alive")
+		if err == nil {
+			got.Body.Close()
+		}
+		return err == nil && got.StatusCode == http.StatusOK
+	})
 	behindAsBrowser(t, b, "")
 	b.demo("scripted/demo")
 	id := b.create("$ echo made > made.txt")
