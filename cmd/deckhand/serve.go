@@ -185,11 +185,7 @@ func (c *serveCmd) limits() access.Options {
 }
 
 func (c *serveCmd) open(ctx context.Context) (*data, error) {
-	o := store.Options{Reserve: reserveSize, Together: c.Several(), Temporary: c.temporary}
-	if c.temporary {
-		o.Templates = c.Shared
-	}
-	return openDataWith(ctx, c.DataFlags, c.limits(), o)
+	return openDataWith(ctx, c.DataFlags, c.limits(), store.Options{Reserve: reserveSize, Together: c.Several(), Temporary: c.temporary, Templates: c.Shared})
 }
 
 // signCookies gives the gate a persistent key, so that browsers stay logged in after a

@@ -87,6 +87,6 @@ type Options struct {
 	Existing bool
 	// Temporary says that the database is removed with the process: no disk space is kept for it.
 	Temporary bool
-	// Templates is the folder of an empty database, of which new SQLite files are copies; "" for none.
+	// Templates is the folder of an empty database, of which new temporary SQLite files are copies; "" for none.
 	Templates string
 }

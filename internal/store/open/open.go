@@ -50,7 +50,7 @@ func Database(ctx context.Context, d config.Database, o store.Options) (store.Ba
 	if o.Temporary {
 		reserve = 0
 	}
-	if o.Templates != "" {
+	if o.Temporary && o.Templates != "" {
 		template := filepath.Join(o.Templates, fmt.Sprintf("empty-%d.db", sqlite.Schema))
 		_ = begin(d.Path, template, func(path string) error { // without it, the migrations take a little longer
 			db, err := sqlite.Open(ctx, path, sqlite.Options{})

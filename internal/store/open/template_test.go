@@ -50,7 +50,7 @@ func TestTemplate(t *testing.T) {
 	open := func(name, templates string) (path string) {
 		t.Helper()
 		path = filepath.Join(dir, name)
-		db, err := Database(t.Context(), config.Database{Dir: dir, Path: path}, store.Options{Templates: templates})
+		db, err := Database(t.Context(), config.Database{Dir: dir, Path: path}, store.Options{Temporary: true, Templates: templates})
 		if err != nil {
 			t.Fatal(err)
 		}
