@@ -39,6 +39,16 @@ func (d *Driver) about(ctx context.Context) about {
 // isPodman reports whether the engine is Podman.
 func (d *Driver) isPodman(ctx context.Context) bool { return d.about(ctx).podman }
 
+// startContainer starts a container. Podman unmounts a container a moment after it has copied files into it, which may make the start fail: it
+// is tried once more.
+func (d *Driver) startContainer(ctx context.Context, id string) error {
+	_, err := d.engine.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	if err != nil && words.Holds(words.Brief(err), words.Storage) {
+		_, err = d.engine.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	}
+	return err
+}
+
 // help does what Docker does by itself when it makes a container: label a new
 // volume, and refuse to mount what is not there (Podman makes an empty folder).
 func (d *Driver) help(ctx context.Context, p *plan, labels map[string]string) error {

@@ -235,7 +235,7 @@ func (d *Driver) launch(ctx context.Context, made string, p *plan) error {
 	if err := d.fill(ctx, made, p); err != nil {
 		return err
 	}
-	_, err := d.engine.ContainerStart(ctx, made, client.ContainerStartOptions{})
+	err := d.startContainer(ctx, made)
 	if err != nil && p.Folder != "" && bind.Inaccessible(words.Brief(err), p.Folder) {
 		return words.Unavailable(err, "The container engine at %s cannot open the folder %s. It must be accessible to the user of the engine: use an engine of your own user, or give that user access to the folder and to all folders above it.", d.engine.Address, p.Folder)
 	}
@@ -313,7 +313,7 @@ func (d *Driver) again(ctx context.Context, p *plan, old *container.InspectRespo
 			return d.words.Start(err, p.Image, p.Prepared)
 		}
 	}
-	_, err := d.engine.ContainerStart(ctx, old.ID, client.ContainerStartOptions{})
+	err := d.startContainer(ctx, old.ID)
 	if err != nil && mounted != "" && ctx.Err() == nil && d.isRunnerMount(err) {
 		return errUseless
 	}

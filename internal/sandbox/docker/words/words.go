@@ -68,7 +68,7 @@ func (w Words) Start(err error, image string, prepared bool) error {
 		return Unavailable(err, "The image %s has no runner, neither at %s nor as %s in its PATH. Use it as the base image instead, and Deckhand adds the runner.", image, RunnerPath, PreparedName)
 	case Holds(said, "unable to find user", "unknown user", "no matching entries in passwd", "no matching entries in group", "unable to find group"):
 		return Unavailable(err, "The user for the sandbox does not exist in the image %s: %s", image, said)
-	case Holds(said, "bind source path does not exist", "no such file or directory") && Holds(said, "mount"):
+	case Holds(said, "bind source path does not exist", "no such file or directory") && Holds(said, "mount") && !Holds(said, Storage):
 		return Unavailable(err, "A folder to mount into the sandbox does not exist: %s", said)
 	case Holds(said, "no space left on device"):
 		return Unavailable(err, "The disk of the container engine is full. Remove unused images, or delete conversations.")
@@ -114,6 +114,9 @@ func (w Words) Says(err error) error {
 	}
 	return err
 }
+
+// Storage is part of Podman's errors about the file system of a container.
+const Storage = "mounting storage for container"
 
 // IsMissingProgram reports a container that could not start because its program is not in its
 // image.
