@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
@@ -22,6 +23,9 @@ import (
 
 // Restoring is a file in a data directory while a backup is restored to it.
 const Restoring = ".restoring"
+
+// lockTime is how long Lock waits for a lock.
+const lockTime = time.Second
 
 // Lock keeps a second server away from the same data. It fails for a data directory that is not completely restored: a server would
 // begin with an empty database there.
@@ -36,7 +40,12 @@ func Lock(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the data directory: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	locked := func() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+	// A process that a killed server was just starting has a copy of the file and keeps the lock a little longer.
+	for begin := time.Now(); locked() != nil; time.Sleep(lockTime / 100) {
+		if time.Since(begin) < lockTime {
+			continue
+		}
 		f.Close()
 		return nil, fmt.Errorf("another deckhand process uses %s; stop it first, or choose another --data-dir", dir)
 	}
