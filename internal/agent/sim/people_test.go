@@ -141,7 +141,7 @@ func (w *world) act(r *rand.Rand) {
 	case n < 75:
 		w.fault("sandbox lost")
 		w.box(id).lose()
-	case n < 78: // a night goes by
+	case n < 78 && !w.rules.shared: // a night goes by; servers that share their queues would exchange too many messages
 		_ = pass(context.Background(), time.Hour+upTo(r, 8*time.Hour))
 	default:
 		w.trouble(r, n)
