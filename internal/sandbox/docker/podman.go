@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 
 	"deckhand/internal/sandbox/docker/words"
 	"github.com/moby/moby/client"
@@ -39,14 +40,20 @@ func (d *Driver) about(ctx context.Context) about {
 // isPodman reports whether the engine is Podman.
 func (d *Driver) isPodman(ctx context.Context) bool { return d.about(ctx).podman }
 
-// startContainer starts a container. Podman unmounts a container a moment after it has copied files into it, which may make the start fail: it
-// is tried once more.
+// startContainer starts a container. Podman unmounts a container some time after it has copied files into it, longer if many are
+// started at once, and a start during that time fails: it is repeated for about two seconds.
 func (d *Driver) startContainer(ctx context.Context, id string) error {
-	_, err := d.engine.ContainerStart(ctx, id, client.ContainerStartOptions{})
-	if err != nil && words.Holds(words.Brief(err), words.Storage) {
-		_, err = d.engine.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	for pause := 15 * time.Millisecond; ; pause *= 2 {
+		_, err := d.engine.ContainerStart(ctx, id, client.ContainerStartOptions{})
+		if err == nil || pause > time.Second || !words.Holds(words.Brief(err), words.Storage) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
 	}
-	return err
 }
 
 // help does what Docker does by itself when it makes a container: label a new
