@@ -41,4 +41,6 @@ type Login struct {
 type Me struct {
 	User  string `json:"user"`
 	Admin bool   `json:"admin"`
+	// DeleteAfter is the number of seconds after its last activity at which a conversation is deleted; 0 is never.
+	DeleteAfter int64 `json:"delete_conversations_after,omitzero" minimum:"0" doc:"Number of seconds after its last activity at which a conversation is deleted. Omitted if conversations are kept."`
 }

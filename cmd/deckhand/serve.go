@@ -37,6 +37,8 @@ type sandboxFlags = boxflags.Flags
 // replicaFlags make a server one of several on the same database.
 type replicaFlags = replica.Flags
 
+type idleFlags = idle.Flags
+
 // serveCmd is deckhand serve.
 type serveCmd struct {
 	config.ListenFlags
@@ -49,20 +51,19 @@ type serveCmd struct {
 	replicaFlags `group:"replicas"`
 
 	admission.LimitFlags `group:"limits"`
-
+	idleFlags
 	mail.Flags   `group:"mail"`
-	LegacyUI     string        `name:"legacy-ui" group:"web" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy web front end at /, from its build folder with index.html. Default: Deckhand's web page."`
-	LegacyAllow  []string      `name:"legacy-ui-allow" group:"web" env:"DECKHAND_LEGACY_UI_ALLOW" placeholder:"HOST,…" help:"Hosts from which the legacy front end may load scripts, styles and fonts, such as cdn.jsdelivr.net for its diff editor. Default: only this server."`
-	AllowOrigin  []string      `name:"allow-origin" group:"web" env:"DECKHAND_ALLOW_ORIGIN" placeholder:"ORIGIN" help:"Web origins that may call the API, such as https://tools.example.org."`
-	PortsDomain  string        `name:"ports-domain" group:"web" env:"DECKHAND_PORTS_DOMAIN" placeholder:"NAME" help:"Serve sandbox ports under subdomains of this name, such as ports.example.org; its wildcard DNS record must point here. Default: subdomains of localhost if the server listens on loopback."`
-	RateLimit    float64       `name:"rate-limit" group:"limits" env:"DECKHAND_RATE_LIMIT" default:"50" help:"Maximum requests per second per key; 0 means no limit."`
-	RateBurst    int           `name:"rate-burst" group:"limits" env:"DECKHAND_RATE_BURST" default:"100" help:"Maximum burst of requests per key."`
-	IdleClose    time.Duration `name:"idle-close" group:"sandbox" env:"DECKHAND_IDLE_CLOSE" default:"1h" help:"Stop a conversation after this idle time; the next message starts it again. 0 means never."`
-	Titles       string        `name:"titles" group:"model" env:"DECKHAND_TITLES" default:"model" enum:"model,task" help:"How to title a conversation after its first turn: model (a small model call within the budget) or task (the first words of the task)."`
-	MetricsAddr  string        `name:"metrics-addr" group:"monitor" env:"DECKHAND_METRICS_ADDR" placeholder:"ADDR" help:"Serve /metrics and profiles (/debug/pprof/) on this address without a key. Default: metrics on the main address, with an admin key."`
-	OTLPEndpoint string        `name:"otlp-endpoint" group:"monitor" env:"DECKHAND_OTLP_ENDPOINT" placeholder:"URL" help:"Send traces to this OTLP endpoint, such as http://127.0.0.1:4318. Default: no traces."`
-	LogLevel     string        `name:"log-level" group:"monitor" env:"DECKHAND_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error."`
-	LogFormat    string        `name:"log-format" group:"monitor" env:"DECKHAND_LOG_FORMAT" default:"text" enum:"text,json" help:"Log format: text or json."`
+	LegacyUI     string   `name:"legacy-ui" group:"web" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy web front end at /, from its build folder with index.html. Default: Deckhand's web page."`
+	LegacyAllow  []string `name:"legacy-ui-allow" group:"web" env:"DECKHAND_LEGACY_UI_ALLOW" placeholder:"HOST,…" help:"Hosts from which the legacy front end may load scripts, styles and fonts, such as cdn.jsdelivr.net for its diff editor. Default: only this server."`
+	AllowOrigin  []string `name:"allow-origin" group:"web" env:"DECKHAND_ALLOW_ORIGIN" placeholder:"ORIGIN" help:"Web origins that may call the API, such as https://tools.example.org."`
+	PortsDomain  string   `name:"ports-domain" group:"web" env:"DECKHAND_PORTS_DOMAIN" placeholder:"NAME" help:"Serve sandbox ports under subdomains of this name, such as ports.example.org; its wildcard DNS record must point here. Default: subdomains of localhost if the server listens on loopback."`
+	RateLimit    float64  `name:"rate-limit" group:"limits" env:"DECKHAND_RATE_LIMIT" default:"50" help:"Maximum requests per second per key; 0 means no limit."`
+	RateBurst    int      `name:"rate-burst" group:"limits" env:"DECKHAND_RATE_BURST" default:"100" help:"Maximum burst of requests per key."`
+	Titles       string   `name:"titles" group:"model" env:"DECKHAND_TITLES" default:"model" enum:"model,task" help:"How to title a conversation after its first turn: model (a small model call within the budget) or task (the first words of the task)."`
+	MetricsAddr  string   `name:"metrics-addr" group:"monitor" env:"DECKHAND_METRICS_ADDR" placeholder:"ADDR" help:"Serve /metrics and profiles (/debug/pprof/) on this address without a key. Default: metrics on the main address, with an admin key."`
+	OTLPEndpoint string   `name:"otlp-endpoint" group:"monitor" env:"DECKHAND_OTLP_ENDPOINT" placeholder:"URL" help:"Send traces to this OTLP endpoint, such as http://127.0.0.1:4318. Default: no traces."`
+	LogLevel     string   `name:"log-level" group:"monitor" env:"DECKHAND_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error."`
+	LogFormat    string   `name:"log-format" group:"monitor" env:"DECKHAND_LOG_FORMAT" default:"text" enum:"text,json" help:"Log format: text or json."`
 
 	level *slog.LevelVar
 	// temporary says that the data is removed with the process, seldom that it may never get a request.
@@ -219,6 +220,7 @@ func (s *server) run(ctx context.Context, stop context.CancelCauseFunc, c *serve
 	background.start(func() error { return s.data.gate.Watch(ctx, s.logger) }, stop)
 	if !s.data.db.ReadOnly() {
 		background.start(func() error { return idempotency.Expire(ctx, s.data.db, s.logger) }, stop)
+		background.start(func() error { return idle.Delete(ctx, s.data.db, c.DeleteAfter, s.conversations.Expire, s.logger) }, stop)
 	}
 	background.start(func() error { return s.reloader.Run(ctx) }, stop)
 	background.start(func() error { return s.runQueue(ctx, s.webhooks.Run) }, stop)

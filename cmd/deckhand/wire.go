@@ -176,7 +176,7 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 	config := httpapi.Config{
 		Conversations: conversations.Config{Service: s.conversations, Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Hub: hub, Mask: s.masks.Event,
 			RepositoryName: gitaccess.RepositoryName, Commands: &slashcommand.Runner{Conversations: s.conversations, Repository: s.profiles.RepositoryFiles, Compactable: s.loop.Compactable}, Microagents: s.profiles.MicroagentList, MCPStates: s.profiles.ServerStates},
-		Account: account.Config{Models: s.profiles.Connector.Catalogue.Names, Providers: &s.profiles.Models, TestModel: s.profiles.Test, TestMCP: s.profiles.TestServers, Usage: account.Usage{Ledger: d.db, Limit: limit}, Redact: redactor.Add},
+		Account: account.Config{Models: s.profiles.Connector.Catalogue.Names, Providers: &s.profiles.Models, TestModel: s.profiles.Test, TestMCP: s.profiles.TestServers, Usage: account.Usage{Ledger: d.db, Limit: limit}, DeleteAfter: time.Duration(c.DeleteAfter), Redact: redactor.Add},
 		Hooks:   told, Legacy: legacy.Config{Feedback: d.db.Feedback(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow},
 		Access: rest.Admission{Gate: d.gate, Unlimited: c.RateLimit == 0, Hosts: c.Hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL},
 		Page:   page.Config{Built: web.Files(), SignOn: signOn}, Retries: &rest.Retries{Store: d.db, Seal: keyring, Lock: joined.Lock()}, Bodies: c.bodies(), Logger: logger,

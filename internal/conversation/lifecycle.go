@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"deckhand/api"
 	"deckhand/internal/session"
@@ -66,6 +67,39 @@ func checkTitle(title string) error {
 
 // Delete removes a conversation with its feedback, its sandbox and its workspace.
 func (s *Service) Delete(ctx context.Context, user string, id session.ID) error {
+	err := s.remove(ctx, user, id, session.State.Delete)
+	if errors.Is(err, session.ErrCorrupt) || errors.Is(err, session.ErrNewer) { // what cannot be read can still be deleted
+		var row session.Row
+		if row, err = s.Row(ctx, user, id); err == nil {
+			err = s.Sessions.Bury(ctx, row)
+		}
+		s.cleanUp(id, err)
+	}
+	return err
+}
+
+// Expire is Delete for a conversation that has not changed since before. One that works or has changed is kept, and so
+// is one that cannot be read, which an administrator may want to repair.
+func (s *Service) Expire(ctx context.Context, id session.ID, before time.Time) (deleted bool, err error) {
+	row, err := s.Index.Row(ctx, id)
+	if err != nil || row.Deleted || row.Wants || !row.UpdatedAt.Before(before) {
+		return false, err
+	}
+	err = s.remove(ctx, row.Owner, id, func(st session.State) ([]session.Payload, error) {
+		if st.Wants() || !st.UpdatedAt.Before(before) {
+			return nil, nil
+		}
+		deleted = true
+		return st.Delete()
+	})
+	if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrDeleted) {
+		return false, nil // by the user, or another server
+	}
+	return deleted && err == nil, err
+}
+
+// remove deletes a conversation by a rule, with what is stored beside it.
+func (s *Service) remove(ctx context.Context, user string, id session.ID, rule func(session.State) ([]session.Payload, error)) error {
 	for _, beside := range []Feedback{s.Feedback, s.Attempts} { // first, so that the conversation still exists if the caller must retry
 		if beside == nil {
 			continue
@@ -77,15 +111,14 @@ func (s *Service) Delete(ctx context.Context, user string, id session.ID) error 
 			return err
 		}
 	}
-	_, err := s.change(ctx, user, id, session.State.Delete)
-	if errors.Is(err, session.ErrCorrupt) || errors.Is(err, session.ErrNewer) { // what cannot be read can still be deleted
-		var row session.Row
-		if row, err = s.Row(ctx, user, id); err == nil {
-			err = s.Sessions.Bury(ctx, row)
-		}
-	}
+	_, err := s.change(ctx, user, id, rule)
+	s.cleanUp(id, err)
+	return err
+}
+
+// cleanUp has the workspace of a conversation removed, if it was deleted without an error.
+func (s *Service) cleanUp(id session.ID, err error) {
 	if err == nil && s.Workspaces != nil {
 		s.Workspaces.Wake(id)
 	}
-	return err
 }

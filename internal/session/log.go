@@ -54,12 +54,13 @@ type Index interface {
 	Row(ctx context.Context, id ID) (Row, error)
 	// Rows lists an owner's sessions, newest first, without deleted ones.
 	Rows(ctx context.Context, q Query) ([]Row, error)
-	// Wanting yields all sessions that need a loop and whose holder is not among held, oldest change first. held are
-	// the live members other than the one that asks; sessions without a holder are always listed. The store is being
-	// read until the loop ends, so what is done with each must be short.
+	// Wanting yields all sessions that need a loop and whose holder is not among held, the live members other than the one that asks,
+	// oldest change first. The store is being read until the loop ends, so what is done with each must be short.
 	Wanting(ctx context.Context, held []string) iter.Seq2[Waiting, error]
 	// Idle lists sessions whose status is RUNNING, that want no loop, and that have not changed since before.
 	Idle(ctx context.Context, before time.Time, limit int) ([]ID, error)
+	// Unchanged yields sessions that are not deleted and had not changed since before when they were read.
+	Unchanged(ctx context.Context, before time.Time) iter.Seq2[ID, error]
 }
 
 // Waiting is a session that needs a loop.
@@ -111,8 +112,7 @@ type Query struct {
 	Trigger    string
 	// Status is the one shown.
 	Status Status
-	// Text is a case-insensitive part of the title, the repository or the ID. An ID of 32
-	// characters is random: fewer than eight of them are there by accident, and do not count.
+	// Text is a case-insensitive part of the title, the repository or the ID, of which fewer than eight characters do not count.
 	Text string
 	// Before continues a list: rows strictly after this one in list order.
 	Before *Cursor

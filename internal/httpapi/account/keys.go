@@ -64,8 +64,8 @@ func (d *Handlers) revokeKey(ctx context.Context, c *rest.Call, p keyPath, _ res
 	return keyView(c, k), err
 }
 
-func (*Handlers) me(_ context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Me, error) {
-	return api.Me{User: c.Who.User, Admin: c.Who.Admin}, nil
+func (d *Handlers) me(_ context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Me, error) {
+	return api.Me{User: c.Who.User, Admin: c.Who.Admin, DeleteAfter: int64(d.DeleteAfter.Seconds())}, nil
 }
 
 // keyPrefix is what keys begin with.

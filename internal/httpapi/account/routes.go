@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -53,6 +54,8 @@ type Config struct {
 	TestMCP func(ctx context.Context, user string, m settings.MCP) ([]api.MCPServerStatus, error)
 	// Usage is what it knows of money.
 	Usage Usage
+	// DeleteAfter is how long after its last activity a conversation is deleted; 0 is never.
+	DeleteAfter time.Duration
 	// Redact learns secrets that must not reach a log.
 	Redact func(values ...string)
 }

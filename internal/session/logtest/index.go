@@ -254,6 +254,31 @@ func idle(t *testing.T, s Store) {
 	same(t, "idle", got, []session.ID{"s04", "s00"})
 }
 
+func unchanged(t *testing.T, s Store) {
+	for i, status := range []session.Status{session.Running, session.Halted, session.Halted, session.Starting} {
+		must(t, s.Append(t.Context(), plain(session.Row{
+			ID: session.ID(fmt.Sprint("s", i)), Owner: fmt.Sprint("user", i), Title: "t", Status: status, CreatedAt: noon, UpdatedAt: after(i), Wants: i == 3,
+		})))
+	}
+	found := func(before time.Time) (all []session.ID) {
+		for id, err := range s.Unchanged(t.Context(), before) {
+			must(t, err)
+			all = append(all, id)
+		}
+		slices.Sort(all)
+		return all
+	}
+	same(t, "unchanged since the start", found(noon), []session.ID(nil))
+	same(t, "unchanged since one of them changed", found(after(2)), []session.ID{"s0", "s1"})
+	same(t, "unchanged", found(after(10)), []session.ID{"s0", "s1", "s2", "s3"})
+	again(t, s, session.Row{ID: "s0", Owner: "user0", Title: "t", Status: session.Running, CreatedAt: noon, UpdatedAt: after(9), Last: 2})
+	again(t, s, session.Row{ID: "s1", Owner: "user1", Title: "t", Status: session.Halted, CreatedAt: noon, UpdatedAt: after(5), Deleted: true, Last: 2})
+	same(t, "unchanged after changes", found(after(8)), []session.ID{"s2", "s3"})
+	for range s.Unchanged(t.Context(), after(10)) { // a caller may stop early
+		break
+	}
+}
+
 // pages reads a list to its end, page by page.
 func pages(t *testing.T, s Store, q session.Query) []session.ID {
 	t.Helper()

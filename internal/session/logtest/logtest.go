@@ -59,6 +59,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"Wanting", wanting},
 		{"Held", held},
 		{"Idle", idle},
+		{"Unchanged", unchanged},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}

@@ -141,6 +141,17 @@ func (l *Log) Idle(_ context.Context, before time.Time, limit int) ([]session.ID
 	}), limit), nil
 }
 
+// Unchanged implements session.Index.
+func (l *Log) Unchanged(_ context.Context, before time.Time) iter.Seq2[session.ID, error] {
+	return func(yield func(session.ID, error) bool) {
+		for _, r := range l.matching(func(r session.Row) bool { return !r.Deleted && r.UpdatedAt.Before(before) }) {
+			if !yield(r.ID, nil) {
+				return
+			}
+		}
+	}
+}
+
 func (l *Log) matching(keep func(session.Row) bool) []session.Row {
 	l.mu.Lock()
 	defer l.mu.Unlock()

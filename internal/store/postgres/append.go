@@ -243,7 +243,7 @@ func (k *columns) add(ord int, a *appending, telling bool) {
 	k.after, k.last, k.at = append(k.after, b.After), append(k.last, r.Last), append(k.at, a.at)
 	k.bodies, k.rows, k.drops = append(k.bodies, a.body), append(k.rows, a.row), append(k.drops, a.drops)
 	k.created, k.updated = append(k.created, pg.Micros(r.CreatedAt)), append(k.updated, pg.Micros(r.UpdatedAt))
-	k.attention, k.deleted = append(k.attention, attention(*r)), append(k.deleted, r.Deleted)
+	k.attention, k.deleted = append(k.attention, packed.Attention(*r)), append(k.deleted, r.Deleted)
 	k.spent, k.reserved, k.limit = append(k.spent, int64(charge.Spent)), append(k.reserved, int64(charge.Reserved)), append(k.limit, int64(charge.Limit))
 	k.reserves, k.forfeits = append(k.reserves, charge.Reserves), append(k.forfeits, charge.Forfeits)
 	k.news = append(k.news, telling && len(b.News) > 0)
@@ -264,7 +264,7 @@ func oneStatement(to *pg.Batch, a *appending, telling bool) error {
 	if a.words != nil {
 		words = *a.words
 	}
-	return to.Add(oneSQL, true, string(b.ID), a.ours, n, b.After, r.Last, a.at, a.body, a.drops, r.Owner, pg.Micros(r.CreatedAt), pg.Micros(r.UpdatedAt), attention(*r),
+	return to.Add(oneSQL, true, string(b.ID), a.ours, n, b.After, r.Last, a.at, a.body, a.drops, r.Owner, pg.Micros(r.CreatedAt), pg.Micros(r.UpdatedAt), packed.Attention(*r),
 		pg.OrNone(r.Holder), r.Deleted, a.row, words, string(charge.Month), int64(charge.Spent), charge.Reserves, int64(charge.Reserved), charge.Forfeits,
 		int64(charge.Limit), telling && len(b.News) > 0)
 }
@@ -317,27 +317,6 @@ func moneyLocks(to *pg.Batch, group []*appending) error {
 
 // byID is the order in which sessions are locked.
 func byID(a, b *appending) int { return cmp.Compare(a.batch.ID, b.batch.ID) }
-
-// Values of the column attention: what a session needs from the server.
-const (
-	nothing int64 = iota
-	wanting
-	idling
-	waking // the rules know of none: what starts wants a loop
-)
-
-// attention returns the value for a row. Only stopped sessions have the value nothing.
-func attention(r session.Row) int64 {
-	switch {
-	case r.Wants:
-		return wanting
-	case r.Status == session.Running:
-		return idling
-	case r.Status != session.Halted:
-		return waking
-	}
-	return nothing
-}
 
 // known remembers the rows of sessions that were written lately, so that the words of a working
 // session are not sent with each of its steps. An entry is believed if the append follows it.

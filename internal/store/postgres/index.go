@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -88,7 +87,7 @@ func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) 
 			if wanted && len(rows) < q.Limit {
 				rows = append(rows, r)
 			}
-			at := cursorOf(r)
+			at := packed.CursorOf(r)
 			q.Before = &at
 		}
 	}
@@ -104,31 +103,19 @@ func (db *DB) awake(ctx context.Context, q session.Query, search packed.Search) 
 				return nil
 			}
 			r, err := packed.ReadRow(pg.Bytes(v[0]))
-			if err == nil && r.Shown() == q.Status && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
+			if err == nil && r.Shown() == q.Status && (q.Before == nil || packed.InOrder(*q.Before, packed.CursorOf(r)) < 0) {
 				rows = append(rows, r)
 			}
 			return err
 		}, q.Owner)
 	})
-	return firstOf(rows, q.Limit), err
-}
-
-// firstOf puts rows in the order of lists and cuts them off.
-func firstOf(rows []session.Row, limit int) []session.Row {
-	slices.SortFunc(rows, func(a, b session.Row) int { return inOrder(cursorOf(a), cursorOf(b)) })
-	return rows[:min(len(rows), limit)]
-}
-
-// cursorOf is where a row is in a list, and inOrder which of two places comes first.
-func cursorOf(r session.Row) session.Cursor { return session.Cursor{CreatedAt: r.CreatedAt, ID: r.ID} }
-
-func inOrder(a, b session.Cursor) int {
-	return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+	return packed.FirstOf(rows, q.Limit), err
 }
 
 const (
 	selectWanting = "SELECT id, holder, owner FROM deckhand.sessions WHERE attention = 1 ORDER BY updated_at, id"
 	selectIdle    = "SELECT id FROM deckhand.sessions WHERE attention = 2 AND updated_at < $1 ORDER BY updated_at, id LIMIT $2"
+	selectOld     = "SELECT n, id, NOT deleted AND updated_at < $2 FROM deckhand.sessions WHERE n > $1 ORDER BY n LIMIT $3"
 )
 
 // Wanting implements session.Index. All are read before the first is yielded: there are few, and a slow
@@ -170,6 +157,19 @@ func (db *DB) Idle(ctx context.Context, before time.Time, limit int) (ids []sess
 		}, pg.Micros(before), int64(limit))
 	})
 	return ids, err
+}
+
+// Unchanged implements session.Index.
+func (db *DB) Unchanged(ctx context.Context, before time.Time) iter.Seq2[session.ID, error] {
+	return packed.Old(ctx, func(p *packed.Piece) error {
+		return db.base.View(ctx, func(c *pg.Conn) error {
+			p.Begin()
+			return c.Query(selectOld, func(v []any) error {
+				p.Add(pg.Number(v[0]), pg.Text(v[1]), pg.Truth(v[2]))
+				return nil
+			}, p.After, pg.Micros(before), int64(packed.PieceRows))
+		})
+	})
 }
 
 var (

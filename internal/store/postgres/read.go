@@ -81,7 +81,7 @@ func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row sessio
 		}
 		_, err = c.Exec(`UPDATE deckhand.sessions SET owner = $2, created_at = $3, updated_at = $4, last = $5, attention = $6, holder = $7,
 			deleted = $8, row = $9, compressed = least(compressed, $5) WHERE n = $1`,
-			n, row.Owner, pg.Micros(row.CreatedAt), pg.Micros(row.UpdatedAt), row.Last, attention(row), pg.OrNone(row.Holder), row.Deleted, packed.Row(row))
+			n, row.Owner, pg.Micros(row.CreatedAt), pg.Micros(row.UpdatedAt), row.Last, packed.Attention(row), pg.OrNone(row.Holder), row.Deleted, packed.Row(row))
 		return err
 	})
 }

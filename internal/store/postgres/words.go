@@ -66,7 +66,7 @@ func (db *DB) matches(ctx context.Context, q session.Query, search packed.Search
 				return nil
 			}
 			r, err := packed.ReadRow(pg.Bytes(v[0]))
-			if err == nil && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
+			if err == nil && (q.Before == nil || packed.InOrder(*q.Before, packed.CursorOf(r)) < 0) {
 				rows = append(rows, r)
 			}
 			return err
@@ -75,5 +75,5 @@ func (db *DB) matches(ctx context.Context, q session.Query, search packed.Search
 	if err != nil || count > fewMatches {
 		return nil, false, err
 	}
-	return firstOf(rows, q.Limit), true, nil
+	return packed.FirstOf(rows, q.Limit), true, nil
 }

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"iter"
@@ -24,27 +23,6 @@ const (
 	progressRow = "UPDATE sessions SET updated_at = ?, last = ?, holder = ?, row = ? WHERE n = ? AND last = ?"
 )
 
-// What a session needs of us, for finding those that do.
-const (
-	nothing int64 = iota
-	wanting
-	idling
-	waking // the rules know of none: what starts wants a loop
-)
-
-// attention is nothing only for what is stopped, so that what is not is found by it.
-func attention(r session.Row) driver.Value {
-	switch {
-	case r.Wants:
-		return wanting
-	case r.Status == session.Running:
-		return idling
-	case r.Status != session.Halted:
-		return waking
-	}
-	return nothing
-}
-
 // holder is NULL for a session that no member holds.
 func holder(r session.Row) driver.Value {
 	if r.Holder == "" {
@@ -57,7 +35,7 @@ func holder(r session.Row) driver.Value {
 func (a *appending) columns() []driver.Value {
 	r := a.batch.Row
 	return []driver.Value{
-		r.Owner, micros(r.CreatedAt), micros(r.UpdatedAt), r.Last, attention(r), holder(r), truth(r.Deleted), a.row,
+		r.Owner, micros(r.CreatedAt), micros(r.UpdatedAt), r.Last, packed.Attention(r), holder(r), truth(r.Deleted), a.row,
 	}
 }
 
@@ -138,7 +116,7 @@ func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) 
 			if err != nil {
 				return nil, err
 			}
-			at := cursorOf(r)
+			at := packed.CursorOf(r)
 			q.Before = &at
 		}
 	}
@@ -154,21 +132,13 @@ func (db *DB) awake(ctx context.Context, q session.Query, search packed.Search) 
 				return nil
 			}
 			r, err := packed.ReadRow(bytesOf(v[0]))
-			if err == nil && r.Shown() == q.Status && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
+			if err == nil && r.Shown() == q.Status && (q.Before == nil || packed.InOrder(*q.Before, packed.CursorOf(r)) < 0) {
 				rows = append(rows, r)
 			}
 			return err
 		}, q.Owner)
 	})
-	slices.SortFunc(rows, func(a, b session.Row) int { return inOrder(cursorOf(a), cursorOf(b)) })
-	return rows[:min(len(rows), q.Limit)], err
-}
-
-// cursorOf is where a row is in a list, and inOrder which of two places comes first.
-func cursorOf(r session.Row) session.Cursor { return session.Cursor{CreatedAt: r.CreatedAt, ID: r.ID} }
-
-func inOrder(a, b session.Cursor) int {
-	return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+	return packed.FirstOf(rows, q.Limit), err
 }
 
 // list is the statement that goes on where the query is.
@@ -210,7 +180,20 @@ func (db *DB) Idle(ctx context.Context, before time.Time, limit int) ([]session.
 const (
 	selectWanting = "SELECT id, holder, owner FROM sessions WHERE attention = 1 ORDER BY updated_at, id"
 	selectIdle    = "SELECT id FROM sessions WHERE attention = 2 AND updated_at < ? ORDER BY updated_at, id"
+	selectOld     = "SELECT n, id, deleted = 0 AND updated_at < ?2 FROM sessions WHERE n > ?1 ORDER BY n LIMIT ?3"
 )
+
+// Unchanged implements session.Index.
+func (db *DB) Unchanged(ctx context.Context, before time.Time) iter.Seq2[session.ID, error] {
+	return packed.Old(ctx, func(p *packed.Piece) error {
+		return db.readers.read(ctx, func(c *conn) error {
+			return c.query(selectOld, func(v []driver.Value) error {
+				p.Add(number(v[0]), text(v[1]), number(v[2]) != 0)
+				return nil
+			}, p.After, micros(before), int64(packed.PieceRows))
+		})
+	})
+}
 
 // idsOf lists the sessions that a statement finds.
 func (db *DB) idsOf(ctx context.Context, limit int, sql string, args ...driver.Value) ([]session.ID, error) {

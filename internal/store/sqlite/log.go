@@ -187,7 +187,7 @@ func (a *appending) unfile(c *conn, n int64) error {
 
 // sameButProgress says that no column changed that an index knows.
 func sameButProgress(was, is session.Row) bool {
-	return was.Owner == is.Owner && was.CreatedAt.Equal(is.CreatedAt) && was.Deleted == is.Deleted && attention(was) == attention(is)
+	return was.Owner == is.Owner && was.CreatedAt.Equal(is.CreatedAt) && was.Deleted == is.Deleted && packed.Attention(was) == packed.Attention(is)
 }
 
 // Read implements session.Log.

@@ -12,6 +12,7 @@ import (
 
 	"deckhand/internal/session"
 	"deckhand/internal/session/logtest"
+	"deckhand/internal/store/packed"
 )
 
 // tended has all upkeep done before each read.
@@ -75,7 +76,7 @@ func TestListWhateverIsFiled(t *testing.T) {
 			must(t, err)
 			for _, r := range rows {
 				got = append(got, r.Title)
-				at := cursorOf(r)
+				at := packed.CursorOf(r)
 				q.Before = &at
 			}
 		}

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"slices"
 	"time"
 
 	"deckhand/internal/session"
@@ -54,7 +53,7 @@ func (db *DB) matches(ctx context.Context, q session.Query, search packed.Search
 				}
 				seen[n] = true
 				r, err := packed.ReadRow(bytesOf(v[3]))
-				if err == nil && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
+				if err == nil && (q.Before == nil || packed.InOrder(*q.Before, packed.CursorOf(r)) < 0) {
 					rows = append(rows, r)
 				}
 				return err
@@ -69,8 +68,7 @@ func (db *DB) matches(ctx context.Context, q session.Query, search packed.Search
 	if err != nil || !ok {
 		return nil, false, err
 	}
-	slices.SortFunc(rows, func(a, b session.Row) int { return inOrder(cursorOf(a), cursorOf(b)) })
-	return rows[:min(len(rows), q.Limit)], true, nil
+	return packed.FirstOf(rows, q.Limit), true, nil
 }
 
 // fileAll files sessions until all are.
