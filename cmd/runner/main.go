@@ -135,8 +135,14 @@ func serve(args []string) error {
 	network := f.String("network", "proxied", "proxied or isolated")
 	kept := f.String("checkpoints", "", "folder for checkpoints of the workspace; enables the checkpoint operations")
 	unmeasured := f.Bool("unmeasured", false, "the workspace is a folder of the user, to which no disk limit applies")
+	size := f.Uint64("file-size", 0, "limit of one file and of the disk, in bytes, for engines that set none; 0 keeps the limit")
 	if err := f.Parse(args); err != nil {
 		return err
+	}
+	if *size > 0 {
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: *size, Max: *size}); err != nil {
+			return fmt.Errorf("limit the size of files: %w", err)
+		}
 	}
 	if *socket == "" || *state == "" || *output == "" {
 		return errors.New("serve needs --socket, --state and --output")

@@ -222,6 +222,9 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 	}
 	stores, args := p.stores()
 	host.Mounts = append(host.Mounts, stores...)
+	if d.about(ctx).unlimited && !p.Prepared { // a runner in an image may be older
+		args = append(args, "--file-size", strconv.FormatInt(p.limits.Disk, 10))
+	}
 	for _, m := range p.Mounts {
 		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
 	}

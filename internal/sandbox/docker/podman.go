@@ -14,10 +14,11 @@ import (
 // Podman speaks the Docker API with an accent. What it says otherwise than
 // Docker, and does otherwise, is all here.
 
-// about describes an engine. arch is its architecture as Go calls it.
+// about describes an engine. arch is its architecture as Go calls it; unlimited says that it ignores ulimits.
 type about struct {
-	podman bool
-	arch   string
+	podman    bool
+	unlimited bool
+	arch      string
 }
 
 // about asks the engine once. If it does not respond, all is unknown: the next request returns a better error.
@@ -33,6 +34,10 @@ func (d *Driver) about(ctx context.Context) about {
 	for _, part := range got.Components {
 		a.podman = a.podman || part.Name == "Podman Engine"
 	}
+	if a.podman {
+		host, ok := d.engine.Podman(ctx)
+		a.unlimited = ok && host.Security.Rootless
+	}
 	d.known.Store(&a)
 	return a
 }
@@ -41,11 +46,11 @@ func (d *Driver) about(ctx context.Context) about {
 func (d *Driver) isPodman(ctx context.Context) bool { return d.about(ctx).podman }
 
 // startContainer starts a container. Podman unmounts a container some time after it has copied files into it, longer if many are
-// started at once, and a start during that time fails: it is repeated for about two seconds.
+// started at once, and a start during that time fails: it is repeated for half a second.
 func (d *Driver) startContainer(ctx context.Context, id string) error {
 	for pause := 15 * time.Millisecond; ; pause *= 2 {
 		_, err := d.engine.ContainerStart(ctx, id, client.ContainerStartOptions{})
-		if err == nil || pause > time.Second || !words.Holds(words.Brief(err), words.Storage) {
+		if err == nil || pause > time.Second/4 || !unmounted(err) {
 			return err
 		}
 		select {
@@ -55,6 +60,12 @@ func (d *Driver) startContainer(ctx context.Context, id string) error {
 		}
 	}
 }
+
+// unmounted reports that Podman believes a container to be mounted that it has unmounted: no start of it will succeed.
+func unmounted(err error) bool { return err != nil && words.Holds(words.Brief(err), words.Storage) }
+
+// remakes is how often a container is made again for this reason.
+const remakes = 3
 
 // help does what Docker does by itself when it makes a container: label a new
 // volume, and refuse to mount what is not there (Podman makes an empty folder).

@@ -176,7 +176,7 @@ func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
 		return "", err
 	}
 	p.program = ""
-	for {
+	for tries := 0; ; {
 		d.inject(p)
 		plain, counted := d.plain.Load(), d.counted.Load() // other starts find out at the same time
 		made, err := d.create(ctx, p)
@@ -196,6 +196,8 @@ func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
 		switch {
 		case ctx.Err() != nil:
 			return "", ctx.Err()
+		case unmounted(err) && tries < remakes:
+			tries++
 		case p.mounts && d.isRunnerMount(err):
 			d.log.Info("the container engine cannot mount the runner, so it is copied", "why", words.Brief(err))
 			p.unmountable = true

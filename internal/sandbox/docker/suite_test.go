@@ -2,7 +2,6 @@ package docker_test
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker"
+	"deckhand/internal/sandbox/docker/connect"
 	"deckhand/internal/sandbox/docker/dockertest"
 	"deckhand/internal/sandbox/docker/names"
 	"deckhand/internal/sandbox/sandboxtest"
@@ -35,7 +35,7 @@ func suite(t *testing.T, changes ...string) sandboxtest.Options {
 			}
 			return d
 		},
-		Confined: true, Limits: limits(t, engine), Disk: true, Connectors: true, Shell: "sh", NoGit: true, Folders: true, Foreign: foreign(t, host),
+		Confined: true, Limits: limits(t, host), Disk: true, Connectors: true, Shell: "sh", NoGit: true, Folders: true, Foreign: foreign(t, host),
 		Kill: func(t *testing.T, h sandbox.Handle) {
 			name := called(t).Container(h.ID)[0]
 			ended := engine.ContainerWait(t.Context(), name, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
@@ -62,14 +62,22 @@ func foreign(t *testing.T, host string) bool {
 }
 
 // limits reports whether the engine can limit memory and processes. Only a rootless one may be unable to.
-func limits(t *testing.T, engine *client.Client) bool {
+func limits(t *testing.T, host string) bool {
 	t.Helper()
+	engine, err := connect.Open(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
 	got, err := engine.Info(t.Context(), client.InfoOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rootless := slices.ContainsFunc(got.Info.SecurityOptions, func(s string) bool { return strings.Contains(s, "rootless") })
-	return !rootless || got.Info.MemoryLimit && got.Info.PidsLimit && got.Info.CPUCfsQuota
+	all := got.Info.MemoryLimit && got.Info.PidsLimit && got.Info.CPUCfsQuota
+	if !all && !strings.Contains(strings.Join(got.Info.SecurityOptions, " "), "rootless") {
+		t.Errorf("an engine with root cannot limit: %+v", got.Info)
+	}
+	return all
 }
 
 func TestSuite(t *testing.T) { sandboxtest.Run(t, suite(t)) }

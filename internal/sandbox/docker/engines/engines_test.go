@@ -413,7 +413,10 @@ func TestKinds(t *testing.T) {
 	t.Cleanup(func() { r.cleared(r.Set) })
 	used := map[string]bool{}
 	for _, kind := range dockertest.Kinds {
-		h, _ := r.start(r.Set, sandbox.Spec{ID: kind}, "echo first > file")
+		h, _ := r.start(r.Set, sandbox.Spec{ID: kind, Limits: sandbox.Limits{Disk: 20 << 20}}, "echo first > file")
+		if _, out := r.start(r.Set, sandbox.Spec{ID: kind, Last: h}, "head -c 30000000 /dev/zero > large || echo refused; rm large"); !strings.Contains(out, "refused") {
+			t.Errorf("%s: a file is larger than the disk limit: %q", h.Data, out)
+		}
 		used[docker.EngineOf(h)] = true
 		c, err := r.Checkpoint(t.Context(), h)
 		if err != nil {
@@ -443,6 +446,8 @@ func TestKinds(t *testing.T) {
 			t.Logf("%s did not say its version: %s", dockertest.Kinds[i], e.Error)
 		} else if podman := strings.HasPrefix(dockertest.Kinds[i], "podman"); strings.HasPrefix(e.Version, "Podman ") != podman || strings.HasPrefix(e.Version, "Docker ") == podman {
 			t.Errorf("%s is %q", dockertest.Kinds[i], e.Version)
+		} else if e.Rootless != strings.HasSuffix(dockertest.Kinds[i], "rootless") {
+			t.Errorf("%s says that rootless is %v", dockertest.Kinds[i], e.Rootless)
 		}
 	}
 }
