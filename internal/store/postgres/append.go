@@ -197,7 +197,7 @@ const stepSQL = `WITH i AS (
 	e AS (INSERT INTO deckhand.events (n, last, at, body) SELECT n, last, at, body FROM u)
 	SELECT ord, 0::bigint, NULL::bigint, NULL::bigint FROM u`
 
-// minSteps is how many plain steps a group must have to be stored by stepSQL, which is planned each time.
+// minSteps is how many plain steps a group must have to be stored by stepSQL, if it is planned each time.
 const minSteps = 3
 
 // isStep reports whether a batch is a plain step: it changes nothing but the log and the row of its session.

@@ -285,7 +285,7 @@ func (l *line) send(group []*job) error {
 			steps++
 		}
 	}
-	if err := l.sendOnce(group, steps >= minSteps); err != nil || steps < minSteps {
+	if err := l.sendOnce(group, steps); err != nil || steps == 0 {
 		return err
 	}
 	var rest []*job
@@ -297,7 +297,7 @@ func (l *line) send(group []*job) error {
 	if len(rest) == 0 {
 		return nil
 	}
-	if err := l.sendOnce(rest, false); err != nil {
+	if err := l.sendOnce(rest, 0); err != nil {
 		for _, j := range rest { // the others are stored
 			j.err = err
 		}
@@ -306,12 +306,12 @@ func (l *line) send(group []*job) error {
 }
 
 // sendOnce stores a group in one round trip. An error means that nothing of it was stored, or that
-// the connection failed; a refused batch is not an error of the group.
-func (l *line) sendOnce(group []*job, byStep bool) error {
-	return pg.Within(context.Background(), l.db.base.Limits.Call, func(ctx context.Context) error { return l.sendWithin(ctx, group, byStep) })
+// the connection failed; a refused batch is not an error of the group. So many of the group are plain steps, or 0 if they are to be stored by the function.
+func (l *line) sendOnce(group []*job, steps int) error {
+	return pg.Within(context.Background(), l.db.base.Limits.Call, func(ctx context.Context) error { return l.sendWithin(ctx, group, steps) })
 }
 
-func (l *line) sendWithin(ctx context.Context, group []*job, byStep bool) error {
+func (l *line) sendWithin(ctx context.Context, group []*job, plain int) error {
 	if err := l.db.lease.check(ctx); err != nil {
 		return err
 	}
@@ -324,14 +324,20 @@ func (l *line) sendWithin(ctx context.Context, group []*job, byStep bool) error 
 			return err
 		}
 		l.c = c
+		l.c.Use(ctx)
+		if err := l.c.Keep(); err != nil {
+			l.drop()
+			return err
+		}
 	}
 	l.c.Use(ctx)
 	all := make([]*appending, len(group))
 	for i, j := range group {
 		all[i] = j.appending
 	}
+	byStep := plain >= minSteps || plain > 0 && l.c.Keeps()
 	var b pg.Batch
-	if err := statements(&b, all, byStep); err != nil {
+	if err := statements(&b, all, byStep, l.c.Keeps()); err != nil {
 		return err
 	}
 	steps, answered := 0, 0
@@ -354,6 +360,9 @@ func (l *line) sendWithin(ctx context.Context, group []*job, byStep bool) error 
 		return nil
 	})
 	l.c.Use(ctx)
+	if pg.PlanLost(err) {
+		l.drop()
+	}
 	if err == nil && answered+steps != len(group) {
 		err = fmt.Errorf("the database returned results for %d of %d batches", answered, len(group))
 	}
@@ -363,10 +372,10 @@ func (l *line) sendWithin(ctx context.Context, group []*job, byStep bool) error 
 	return err
 }
 
-// statements are those that store a group, in one transaction.
-func statements(to *pg.Batch, group []*appending, byStep bool) error {
+// statements are those that store a group, in one transaction. begun says that the connection keeps the settings for it.
+func statements(to *pg.Batch, group []*appending, byStep, begun bool) error {
 	// A single batch without a charge is one statement: the function sets what it needs.
-	if len(group) > 1 || group[0].batch.Charge != (session.Charge{}) {
+	if !begun && (len(group) > 1 || group[0].batch.Charge != (session.Charge{})) {
 		if err := to.Add(pg.BeginGroup, false); err != nil {
 			return err
 		}
@@ -374,7 +383,7 @@ func statements(to *pg.Batch, group []*appending, byStep bool) error {
 	if err := moneyLocks(to, group); err != nil {
 		return err
 	}
-	if len(group) == 1 {
+	if len(group) == 1 && !byStep {
 		return oneStatement(to, group[0], true)
 	}
 	return appendStatements(to, group, true, byStep)

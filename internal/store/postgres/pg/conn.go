@@ -3,9 +3,12 @@ package pg
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,31 +21,40 @@ const (
 	LockTimeout      = 10 * time.Second
 )
 
+// settings are settings of the database and their values.
+type settings []string
+
 var (
 	// indexed makes the database look up rows by index, whatever the planner thinks of the sizes of tables: after many inserts
 	// it does not know them for minutes. Compilation is off because a plan that cannot avoid a scan counts as expensive.
-	indexed = off("enable_seqscan", "jit")
+	indexed = settings{"enable_seqscan", "off", "jit", "off"}
 	// nested makes it look them up in the order in which they are given: groups then lock sessions in the same order.
-	nested = off("enable_hashjoin", "enable_mergejoin") + indexed
-	limits = "set_config('statement_timeout', '" + millis(StatementTimeout) + "', true), set_config('lock_timeout', '" + millis(LockTimeout) + "', true)"
-	// durable is for writes: they must survive a crash even if synchronous_commit is off for the database. If packets are dropped in
-	// the middle of a write, the database must notice soon: by default it takes two hours, and the locks of the write remain.
-	durable = limits + ", set_config('idle_in_transaction_session_timeout', '" + millis(Limit) + "', true)" +
-		", set_config('tcp_keepalives_idle', '15', true), set_config('tcp_keepalives_interval', '5', true), set_config('tcp_keepalives_count', '3', true)" +
-		", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
+	nested = slices.Concat(settings{"enable_hashjoin", "off", "enable_mergejoin", "off"}, indexed)
+	limits = settings{"statement_timeout", millis(StatementTimeout), "lock_timeout", millis(LockTimeout)}
+	// watched makes the database notice soon that packets are dropped in the middle of a write: by default it takes two hours, and
+	// the locks of the write remain.
+	watched = slices.Concat(limits, settings{"idle_in_transaction_session_timeout", millis(Limit), "tcp_keepalives_idle", "15", "tcp_keepalives_interval", "5", "tcp_keepalives_count", "3"})
 
 	// Pages of lists are read in the order of an index.
-	beginRead  = "SELECT " + limits + indexed + off("enable_sort")
-	BeginWrite = "SELECT " + durable
-	BeginGroup = BeginWrite + nested
+	beginRead  = slices.Concat(settings{"enable_sort", "off"}, limits, indexed).sql(true)
+	BeginWrite = watched.sql(true) + durable(true)
+	BeginGroup = slices.Concat(nested, watched).sql(true) + durable(true)
+	// beginGroups is BeginGroup for all transactions of a connection.
+	beginGroups = slices.Concat(nested, watched).sql(false) + durable(false)
 )
 
-// off returns expressions that switch settings off until the end of the transaction.
-func off(settings ...string) (sql string) {
-	for _, name := range settings {
-		sql += ", set_config('" + name + "', 'off', true)"
+// sql is a statement that sets them, until the end of the transaction if local is true.
+func (s settings) sql(local bool) string {
+	var calls []string
+	for i := 0; i < len(s); i += 2 {
+		calls = append(calls, fmt.Sprintf("set_config('%s', '%s', %v)", s[i], s[i+1], local))
 	}
-	return sql
+	return "SELECT " + strings.Join(calls, ", ")
+}
+
+// durable adds what a write needs to survive a crash even if synchronous_commit is off for the database.
+func durable(local bool) string {
+	return fmt.Sprintf(", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', %v) END", local)
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
@@ -58,6 +70,42 @@ type Conn struct {
 	inside bool
 	// fresh are the queues that the transaction changed.
 	fresh map[string]bool
+	// prepared are the names of the statements that Run has prepared; nil if the connection keeps nothing.
+	prepared map[string]string
+}
+
+// Keep makes the connection keep what Run would otherwise send with each group: the settings of BeginGroup and the plans of statements, which cost
+// more than running them. A pooler may use another connection for each transaction, which knows neither; then nothing is kept. It
+// is recognized by its process: another one than that with which this connection was opened.
+func (c *Conn) Keep() error {
+	same := false
+	if _, err := c.One("SELECT pg_backend_pid()::bigint", func(v []any) { same = Number(v[0]) == int64(c.raw.PID()) }); err != nil || !same {
+		return err
+	}
+	if err := c.Script(beginGroups); err != nil {
+		return err
+	}
+	c.prepared = map[string]string{}
+	return nil
+}
+
+// Keeps reports whether the connection keeps settings and plans.
+func (c *Conn) Keeps() bool { return c.prepared != nil }
+
+// prepare returns the name under which a statement is prepared, or "".
+func (c *Conn) prepare(s statement) (name string, err error) {
+	if !c.Keeps() {
+		return "", nil
+	}
+	name, ok := c.prepared[s.sql]
+	if ok {
+		return name, nil
+	}
+	name = "deckhand_" + strconv.Itoa(len(c.prepared))
+	if _, err = c.raw.Prepare(c.ctx, name, s.sql, s.params.oids); err == nil {
+		c.prepared[s.sql] = name
+	}
+	return name, err
 }
 
 // binaryFormat asks for results in their binary form.
@@ -101,13 +149,18 @@ func (c *Conn) Query(sql string, each func(row []any) error, args ...any) error 
 		return rowsOf(c.raw.ExecParams(c.ctx, sql, p.values, p.oids, p.formats, binaryFormat), taking)
 	}
 	var b Batch
-	b.raw.ExecParams(beginRead, nil, nil, nil, nil)
-	b.raw.ExecParams(sql, p.values, p.oids, p.formats, binaryFormat)
+	b.all = []statement{{sql: beginRead}, {sql, p, binaryFormat}}
 	return c.Run(&b, taking)
 }
 
 // Batch is several statements that run in one round trip and one transaction.
-type Batch struct{ raw pgconn.Batch }
+type Batch struct{ all []statement }
+
+type statement struct {
+	sql     string
+	params  params
+	formats []int16 // of the columns of its rows
+}
 
 // Add adds a statement. rows says whether its rows are to be read.
 func (b *Batch) Add(sql string, rows bool, args ...any) error {
@@ -119,13 +172,25 @@ func (b *Batch) Add(sql string, rows bool, args ...any) error {
 	if rows {
 		formats = binaryFormat
 	}
-	b.raw.ExecParams(sql, p.values, p.oids, p.formats, formats)
+	b.all = append(b.all, statement{sql, p, formats})
 	return nil
 }
 
 // Run runs a batch and calls each for the rows that are to be read.
 func (c *Conn) Run(b *Batch, each func(row []any) error) error {
-	results := c.raw.ExecBatch(c.ctx, &b.raw)
+	var raw pgconn.Batch
+	for _, s := range b.all {
+		name, err := c.prepare(s)
+		switch {
+		case err != nil:
+			return failed(err)
+		case name != "":
+			raw.ExecPrepared(name, s.params.values, s.params.formats, s.formats)
+		default:
+			raw.ExecParams(s.sql, s.params.values, s.params.oids, s.params.formats, s.formats)
+		}
+	}
+	results := c.raw.ExecBatch(c.ctx, &raw)
 	var bad error
 	for results.NextResult() {
 		r := results.ResultReader()

@@ -122,7 +122,13 @@ func Retryable(err error) bool {
 	case "40001", "40P01", "23505": // serialization, deadlock, unique
 		return true
 	}
-	return false
+	return PlanLost(err)
+}
+
+// PlanLost reports that a prepared statement is no longer known or valid, so that the connection is to be replaced.
+func PlanLost(err error) bool {
+	state := State(err)
+	return state == "26000" || state == "0A000"
 }
 
 // ofDatabase reports whether an error concerns the whole database and not a single write.
