@@ -197,6 +197,11 @@ const stepSQL = `WITH i AS (
 	e AS (INSERT INTO deckhand.events (n, last, at, body) SELECT n, last, at, body FROM u)
 	SELECT ord, 0::bigint, NULL::bigint, NULL::bigint FROM u`
 
+// oneStepSQL is stepSQL for a single batch: without arrays, the database needs a third less time.
+const oneStepSQL = `WITH u AS (UPDATE deckhand.sessions SET owner = $7, created_at = $8, updated_at = $9, last = $4, attention = $10, holder = $11, deleted = $12, row = $13
+	WHERE n = $2 AND id = $1 AND last = $3 RETURNING n)
+	INSERT INTO deckhand.events (n, last, at, body) SELECT n, $4, $5, $6 FROM u RETURNING 0::bigint, 0::bigint, NULL::bigint, NULL::bigint`
+
 // minSteps is how many plain steps a group must have to be stored by stepSQL, if it is planned each time.
 const minSteps = 3
 
@@ -267,6 +272,13 @@ func oneStatement(to *pg.Batch, a *appending, telling bool) error {
 	return to.Add(oneSQL, true, string(b.ID), a.ours, n, b.After, r.Last, a.at, a.body, a.drops, r.Owner, pg.Micros(r.CreatedAt), pg.Micros(r.UpdatedAt), packed.Attention(*r),
 		pg.OrNone(r.Holder), r.Deleted, a.row, words, string(charge.Month), int64(charge.Spent), charge.Reserves, int64(charge.Reserved), charge.Forfeits,
 		int64(charge.Limit), telling && len(b.News) > 0)
+}
+
+// oneStep adds the statement that stores one plain step.
+func oneStep(to *pg.Batch, a *appending) error {
+	b, r := &a.batch, &a.batch.Row
+	return to.Add(oneStepSQL, true, string(b.ID), *a.n, b.After, r.Last, a.at, a.body, r.Owner, pg.Micros(r.CreatedAt), pg.Micros(r.UpdatedAt), packed.Attention(*r),
+		pg.OrNone(r.Holder), r.Deleted, a.row)
 }
 
 // appendStatements adds the statements that store a group: one for plain steps, if there are several, and one

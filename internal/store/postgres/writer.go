@@ -383,7 +383,10 @@ func statements(to *pg.Batch, group []*appending, byStep, begun bool) error {
 	if err := moneyLocks(to, group); err != nil {
 		return err
 	}
-	if len(group) == 1 && !byStep {
+	switch {
+	case len(group) == 1 && byStep && group[0].isStep():
+		return oneStep(to, group[0])
+	case len(group) == 1 && !byStep:
 		return oneStatement(to, group[0], true)
 	}
 	return appendStatements(to, group, true, byStep)
