@@ -12,6 +12,10 @@ import (
 // times a second, and the log is permanent.
 const stepEvery = 2 * time.Second
 
+// patience is how long a start may take before its progress is recorded: most sandboxes are there sooner, and
+// nobody can read that fast.
+const patience = 100 * time.Millisecond
+
 // Steps writes a start's progress into the log, without holding it up.
 type Steps struct {
 	record func(sandbox.Progress)
@@ -21,18 +25,21 @@ type Steps struct {
 	step    sandbox.Step
 	last    time.Time
 	writing bool
-	ended   bool
+	ended   chan struct{}
+	waiting sync.Once
 	writers sync.WaitGroup
 }
 
 // New returns the Steps of one start. record writes one of them.
-func New(record func(sandbox.Progress)) *Steps { return &Steps{record: record} }
+func New(record func(sandbox.Progress)) *Steps {
+	return &Steps{record: record, ended: make(chan struct{})}
+}
 
 // Tell is the driver's progress function: it never blocks.
 func (s *Steps) Tell(p sandbox.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended || p.Step == s.step && time.Since(s.last) < stepEvery {
+	if s.isOver() || p.Step == s.step && time.Since(s.last) < stepEvery {
 		return
 	}
 	s.step, s.last, s.next = p.Step, time.Now(), &p
@@ -43,6 +50,15 @@ func (s *Steps) Tell(p sandbox.Progress) {
 }
 
 func (s *Steps) write() {
+	s.waiting.Do(func() {
+		select {
+		case <-time.After(patience):
+		case <-s.ended:
+			s.mu.Lock()
+			s.next = nil
+			s.mu.Unlock()
+		}
+	})
 	for {
 		s.mu.Lock()
 		p := s.next
@@ -60,9 +76,20 @@ func (s *Steps) write() {
 // End waits until everything is written, so that no step follows the end of the start.
 func (s *Steps) End() {
 	s.mu.Lock()
-	s.ended = true
+	if !s.isOver() {
+		close(s.ended)
+	}
 	s.mu.Unlock()
 	s.writers.Wait()
+}
+
+func (s *Steps) isOver() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // Any reports whether there was progress: a sandbox that is found running makes none.
