@@ -33,11 +33,19 @@ func (l *Loop) prepareCall(ctx context.Context, w *worker, st session.State, p P
 	if w.refresh(ctx, p) {
 		t.since += int64(w.offered()) // the provider has not counted these yet
 	}
-	if st, done, err := l.recall(ctx, w, st, t); done || err != nil {
-		return st, err
+	found := l.recall(ctx, w, st, t)
+	more := recalledWeight(found)
+	t.grow(more)
+	full := len(found) > 0 && t.full(p, w.offered())
+	t.grow(-more)
+	if full { // the next step makes room
+		return l.recallOnly(ctx, w, t, found)
 	}
 	begun := st.InTurn
-	st, err := l.reserve(ctx, w, p, t)
+	st, err := l.reserve(ctx, w, p, t, found)
+	if err != nil {
+		t.forget(found)
+	}
 	var over *session.BudgetError
 	switch {
 	case errors.Is(err, errGrew):
@@ -49,19 +57,36 @@ func (l *Loop) prepareCall(ctx context.Context, w *worker, st session.State, p P
 		return l.endTurn(ctx, w, t, id, why)
 	case err != nil:
 		return l.left(ctx, w, err)
+	case len(found) > 0: // the call contains it
+		err = t.advance(ctx, l.Log, st)
+	}
+	return st, err
+}
+
+// recallOnly records what was recalled, without a call.
+func (l *Loop) recallOnly(ctx context.Context, w *worker, t *transcript, found []session.Payload) (session.State, error) {
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) }, recalling(found))
+	if err != nil {
+		t.forget(found)
+		return l.left(ctx, w, err)
 	}
 	return st, nil
 }
 
-// reserve reserves the money for a call. It returns errGrew if the history or the chosen
-// model has changed since it was read, so that the call includes every message.
-func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript) (session.State, error) {
+// reserve reserves the money for a call, and records what was recalled for it. It returns errGrew if the history or the
+// chosen model has changed since it was read, so that the call includes every message.
+func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript, found []session.Payload) (session.State, error) {
 	return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
 		if s.Claim == w.claim && (s.Last != t.upTo || s.Overrides != w.chosen.Own) {
 			return nil, errGrew
 		}
 		return s.BeginTurn(w.claim)
-	}, func(s session.State) ([]session.Payload, error) { return w.askModel(s, p, t) })
+	}, recalling(found), func(s session.State) ([]session.Payload, error) {
+		more := recalledWeight(found)
+		t.grow(more)
+		defer t.grow(-more)
+		return w.askModel(s, p, t)
+	})
 }
 
 // askModel reserves the money for a call about the history in t.

@@ -9,13 +9,11 @@ import (
 	"deckhand/internal/session"
 )
 
-// recall records what the agent should know about the messages it is about to
-// be shown. done says that it did, so that the step begins anew.
-func (l *Loop) recall(ctx context.Context, w *worker, st session.State, t *transcript) (_ session.State, done bool, err error) {
+// recall finds what the agent should know about the messages it is about to be shown.
+func (l *Loop) recall(ctx context.Context, w *worker, st session.State, t *transcript) (out []session.Payload) {
 	if l.Recall == nil {
-		return st, false, nil
+		return nil
 	}
-	var out []session.Payload
 	known := t.known
 	for _, m := range t.news(st.Shown) {
 		if t.recalled[m.number] {
@@ -41,21 +39,36 @@ func (l *Loop) recall(ctx context.Context, w *worker, st session.State, t *trans
 		}
 		out = append(out, about, r)
 	}
-	if len(out) == 0 {
-		return st, false, nil
+	return out
+}
+
+// recalling returns a rule that records what was recalled.
+func recalling(found []session.Payload) func(session.State) ([]session.Payload, error) {
+	return func(s session.State) ([]session.Payload, error) {
+		if len(found) > 0 && (!s.InTurn || s.Paused) {
+			return nil, session.ErrRefused
+		}
+		return numbered(found, s.Last), nil
 	}
-	st, err = l.update(ctx, w,
-		func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) },
-		func(s session.State) ([]session.Payload, error) {
-			if !s.InTurn || s.Paused {
-				return nil, session.ErrRefused
-			}
-			return numbered(out, s.Last), nil
-		})
-	if err != nil {
-		st, err = l.left(ctx, w, err)
+}
+
+// forget has it looked again what is to be known about messages: what was found was not recorded.
+func (t *transcript) forget(found []session.Payload) {
+	for _, p := range found {
+		if r, ok := p.(session.Recalled); ok {
+			delete(t.recalled, r.Of)
+		}
 	}
-	return st, true, err
+}
+
+// recalledWeight is what the texts add to the next request.
+func recalledWeight(found []session.Payload) (n int64) {
+	for _, p := range found {
+		if r, ok := p.(session.Recalled); ok {
+			n += weight(recalledEntry(r))
+		}
+	}
+	return n
 }
 
 // numbered gives each Recalled the number of the RecallAsked before it; last is

@@ -269,7 +269,7 @@ func TestMessageBetweenReadingAndAsking(t *testing.T) {
 	r.more = func(c *agent.Config) { c.Recall = m.recall }
 	other, said := session.New(r.log), false // another server's
 	fault := func(b session.Batch) error {
-		if _, ok := b.Events[0].Payload.(session.ModelAsked); !ok || said {
+		if said || !slices.ContainsFunc(b.Events, func(e session.Event) bool { return e.Payload.Kind() == session.KindModelAsked }) {
 			return nil
 		}
 		said = true
@@ -281,6 +281,31 @@ func TestMessageBetweenReadingAndAsking(t *testing.T) {
 	id := r.create("first")
 	r.until(id, "an answer", answered)
 	if got := r.asked(); len(got) != 1 || len(got[0].Messages) != 4 || got[0].Messages[2].Text != "About docker: use rootless." {
+		t.Errorf("the model was shown %s", texts(r.last()))
+	}
+}
+
+// What is recalled is recorded together with the call that contains it.
+func TestRecalledWithItsCall(t *testing.T) {
+	r := chat(t, llmtest.Reply{Text: "yes"})
+	m := &memory{}
+	r.more = func(c *agent.Config) { c.Recall = m.recall }
+	together := false
+	seen := func(b session.Batch) error {
+		has := func(k session.Kind) bool {
+			return slices.ContainsFunc(b.Events, func(e session.Event) bool { return e.Payload.Kind() == k })
+		}
+		together = together || has(session.KindRecalled) && has(session.KindModelAsked)
+		return nil
+	}
+	r.fault.Store(&seen)
+	r.start()
+	id := r.create("first")
+	r.until(id, "an answer", answered)
+	if !together {
+		t.Error("they were recorded one after the other")
+	}
+	if got := r.last().Messages; len(got) != 2 || got[0].Text != "You work in /workspace." {
 		t.Errorf("the model was shown %s", texts(r.last()))
 	}
 }

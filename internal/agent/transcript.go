@@ -252,7 +252,7 @@ func (t *transcript) attach(r session.Recalled) {
 	for _, item := range r.Items {
 		t.known = append(t.known, item.Name)
 	}
-	told := entry{Message: llm.Message{Role: llm.User, Text: r.Text, Aside: true}, number: r.Of, context: true}
+	told := recalledEntry(r)
 	of := func(m entry) bool { return m.number == r.Of }
 	if i := slices.IndexFunc(t.held, of); i >= 0 {
 		t.held = slices.Insert(t.held, i, told)
@@ -266,6 +266,10 @@ func (t *transcript) attach(r session.Recalled) {
 			return
 		}
 	}
+}
+
+func recalledEntry(r session.Recalled) entry {
+	return entry{Message: llm.Message{Role: llm.User, Text: r.Text, Aside: true}, number: r.Of, context: true}
 }
 
 // news are the messages of people that the model was not shown yet.
