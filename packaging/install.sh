@@ -18,16 +18,22 @@ main() {
 	from=$(dirname "$0") prefix='' uninstall='' sums=''
 	while test $# -gt 0; do
 		case $1 in
-		--from) from=${2:?--from needs a folder or a URL}; shift 2 ;;
-		--sums) sums=${2:?--sums needs a file}; shift 2 ;;
-		--prefix) prefix=${2:?--prefix needs a folder}; shift 2 ;;
+		--from | --sums | --prefix)
+			test -n "${2:-}" || fail "$1 needs a value; see --help"
+			case $1 in
+			--from) from=$2 ;;
+			--sums) sums=$2 ;;
+			--prefix) prefix=$2 ;;
+			esac
+			shift 2
+			;;
 		--uninstall) uninstall=1; shift ;;
 		-h | --help) usage; exit 0 ;;
 		*) fail "unknown option $1; see --help" ;;
 		esac
 	done
 	if test -n "$prefix"; then
-		:
+		case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 	elif test "$(id -u)" = 0; then
 		prefix=/usr/local
 	else
@@ -109,7 +115,7 @@ download() {
 		sums=$stage/SHA256SUMS
 	fi
 	test -r "$sums" || fail "cannot read $sums"
-	name=$(awk -v end="_${os}_$arch.tar.gz" '{ sub(/^\*/, "", $2) } $2 ~ /^deckhand_[A-Za-z0-9._~+-]+$/ && substr($2, length($2) - length(end) + 1) == end { print $2 }' "$sums")
+	name=$(awk -v end="_${os}_$arch.tar.gz" '{ sub(/\r$/, ""); sub(/^\*/, "", $2); sub(/^\.\//, "", $2) } $2 ~ /^deckhand_[A-Za-z0-9._~+-]+$/ && substr($2, length($2) - length(end) + 1) == end && !seen[$2]++ { print $2 }' "$sums")
 	case $name in
 	'') fail "no archive for ${os}_$arch at $from" ;;
 	*[!A-Za-z0-9._~+-]*) fail "several archives for ${os}_$arch at $from" ;;
@@ -138,8 +144,12 @@ find_archive() {
 }
 
 verify() {
-	want=$(awk -v name="$name" '$2 == name || $2 == "*" name { print $1 }' "$sums")
-	test -n "$want" || fail "cannot verify $name: no checksum for it in SHA256SUMS"
+	# One checksum of lower-case digits, also from a file with the line ends or names of another system.
+	want=$(awk -v name="$name" '{ sub(/\r$/, "") } NF == 2 { sub(/^\*/, "", $2); sub(/^\.\//, "", $2) } NF == 2 && $2 == name && !seen[tolower($1)]++ { print tolower($1) }' "$sums")
+	case $want in
+	'') fail "cannot verify $name: no checksum for it in $sums" ;;
+	*[!0-9a-f]*) fail "cannot verify $name: $sums has no valid checksum for it, or several" ;;
+	esac
 	if command -v sha256sum >/dev/null; then
 		have=$(sha256sum <"$archive")
 	elif command -v shasum >/dev/null; then

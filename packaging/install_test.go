@@ -251,6 +251,19 @@ func TestInstallVerifies(t *testing.T) {
 	}
 	m := newTarget(t, "curl")
 	m.succeeds("Installed deckhand 1.0", "--from", url)
+	for _, other := range []string{
+		strings.ReplaceAll(string(good), "\n", "\r\n"),
+		strings.ReplaceAll(string(good), "  ", "  ./"),
+		strings.ReplaceAll(string(good), "  ", " *"),
+		upperSums(string(good)), string(good) + string(good),
+	} {
+		r.write("SHA256SUMS", other)
+		m.succeeds("Installed deckhand 1.0", "--from", url)
+		m.succeeds("Installed deckhand 1.0", "--from", r.dir)
+	}
+	r.write("SHA256SUMS", string(good)+strings.ReplaceAll(string(good), "  ", "0  "))
+	m.refuses("has no valid checksum for it, or several", "--from", r.dir)
+	r.write("SHA256SUMS", string(good))
 
 	// Somebody replaces the archive, then also the checksums: a trusted copy of those still finds it.
 	r.archive("deckhand_1.0_linux_amd64.tar.gz", "#!/bin/sh\necho replaced\n")
@@ -271,6 +284,16 @@ func TestInstallVerifies(t *testing.T) {
 	m.refuses("cannot read", "--from", r.dir, "--sums", trusted+"-missing")
 	m.refuses("is not encrypted", "--from", "http://example.invalid/deckhand")
 	m.refuses("unknown option --form", "--form", r.dir)
+}
+
+// upperSums has the checksums in capitals.
+func upperSums(sums string) string {
+	var out strings.Builder
+	for line := range strings.Lines(sums) {
+		sum, name, _ := strings.Cut(line, " ")
+		out.WriteString(strings.ToUpper(sum) + " " + name)
+	}
+	return out.String()
 }
 
 // A running program keeps the file that it was started from. A new program that does not start does not replace it.
