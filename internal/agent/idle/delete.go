@@ -19,7 +19,7 @@ func Delete(ctx context.Context, index session.Index, age config.Age, remove fun
 	if after <= 0 {
 		return nil
 	}
-	logger.Info("conversations are deleted some time after their last event", "after", age)
+	logger.Info("conversations are deleted some time after their last event", "after", age.String())
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
