@@ -73,6 +73,7 @@ func spent(e *llm.Error, reserved session.Money) session.Money {
 func (l *Loop) askFailed(ctx context.Context, w *worker, p Profile, t *transcript, asked session.State, cause error) (session.State, error) {
 	e := failure(cause)
 	e.Message = p.mask(e.Message)
+	l.Logger.Warn("a model call failed", "session", w.id, "user", w.owner, "model", p.ModelName, "class", string(e.Class), "attempt", w.retries+1, "error", e.Message)
 	t.settle() // the call is over, and its record may have been read already
 	spare := p.Fallback != nil && !w.fellBack && slices.Contains(replaceable, e.Class)
 	again := e.Retry() && w.retries+1 < l.Retry.Attempts && (!spare || e.Class == llm.ClassNetwork)
