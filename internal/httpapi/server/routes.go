@@ -104,6 +104,6 @@ func (d *Handlers) setLevel(ctx context.Context, c *rest.Call, _ rest.None, b he
 	if err := d.Level.UnmarshalText([]byte(b.Level)); err != nil {
 		return health.LogLevel{}, err
 	}
-	d.Logger.WarnContext(ctx, "log level changed", "level", b.Level, "admin", c.Who.User)
+	d.Logger.WarnContext(ctx, "log level changed", "log_level", b.Level, "admin", c.Who.User)
 	return b, nil
 }
