@@ -61,7 +61,7 @@ const words = (html) =>
   html
     .replace(/<a class="here"[^>]*>#<\/a>/g, "")
     .replace(/<[^>]+>/g, " ")
-    .replace(/&(lt|gt|quot|amp|#39);/g, (_, c) => ({ lt: "<", gt: ">", quot: '"', amp: "&", "#39": "'" })[c])
+    .replace(/&(lt|gt|quot|amp|#39|#x27);/g, (_, c) => ({ lt: "<", gt: ">", quot: '"', amp: "&" })[c] ?? "'")
     .replace(/\s+/g, " ")
     .trim();
 
