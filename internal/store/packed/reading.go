@@ -88,12 +88,15 @@ func (r *Reading) Take(last, at int64, row []byte) error {
 	if err != nil {
 		return Damaged(last, err)
 	}
+	m := &Batch{Last: last, At: at, Body: body}
+	if events, _ := m.Decode(); last > r.Last && len(events) > 0 && m.First() > r.At+1 {
+		r.walk = nil // the session was deleted since the last piece: what was read cannot be compared with anything
+	}
 	if r.walk != nil {
 		if err := r.walk.Row(last, at, body); err != nil {
 			return err
 		}
 	}
-	m := &Batch{Last: last, At: at, Body: body}
 	if err := r.Recall([]*Batch{m}); err != nil {
 		return err
 	}

@@ -70,3 +70,30 @@ func TestChain(t *testing.T) {
 	tamper("UPDATE deckhand.events SET body = substr(body, 1, length(body) - 17) WHERE n = $1")
 	expect(5, true)
 }
+
+// A long log is read in pieces. A session that another server deletes in between is not damaged.
+func TestDeletedWhileRead(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	first := newSession(db.NewID())
+	must(t, db.Append(t.Context(), first))
+	b := first
+	for range pieceRows {
+		b = noted(b, "a line")
+		must(t, db.Append(t.Context(), b))
+	}
+	db.recent.Forget(first.ID)
+	var last session.Event
+	for e, err := range db.Read(t.Context(), first.ID, 0) {
+		must(t, err)
+		if e.Number == 1 {
+			gone := noted(b, "")
+			gone.Events[0].Payload, gone.Row.Deleted = session.Deleted{}, true
+			must(t, db.Append(t.Context(), gone))
+		}
+		last = e
+	}
+	if last.Payload != (session.Payload)(session.Deleted{}) {
+		t.Errorf("read until event %d, %T", last.Number, last.Payload)
+	}
+}
