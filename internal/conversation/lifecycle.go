@@ -86,6 +86,7 @@ func (s *Service) Expire(ctx context.Context, id session.ID, before time.Time) (
 		return false, err
 	}
 	err = s.remove(ctx, row.Owner, id, func(st session.State) ([]session.Payload, error) {
+		deleted = false // the rule is asked again if another server was faster
 		if st.Wants() || !st.UpdatedAt.Before(before) {
 			return nil, nil
 		}
