@@ -57,7 +57,8 @@ func State(err error) string {
 
 // Explain wraps an error of the database or the connection in one of the errors above.
 func Explain(err error) error {
-	if err == nil || errors.Is(err, ErrTimeout) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	explained := slices.ContainsFunc([]error{ErrDown, ErrFull, ErrReadOnly, ErrBusy, ErrTimeout}, func(known error) bool { return errors.Is(err, known) })
+	if err == nil || explained || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	s := State(err)
