@@ -108,12 +108,20 @@ func TestReplicaWorkspaces(t *testing.T) {
 		status, text, _ := away.raw(http.MethodGet, "/api/conversations/"+id+"/select-file?file=index.html", "")
 		return status == http.StatusServiceUnavailable && strings.Contains(text, "where no server runs at the moment")
 	})
+	for _, path := range []string{"/api/conversations/" + id, "/api/conversations"} {
+		if _, text, _ := away.raw(http.MethodGet, path, ""); !strings.Contains(text, `"runtime_status":"STATUS$ERROR_RUNTIME_DISCONNECTED"`) {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
 	// Others are not held up.
 	quick := away.create("$ echo alive")
 	away.said(quick, 0, `"content":"alive`)
 
 	back := f.add(home.dir, withSandbox(t, "local")...)
 	away.said(id, 0, `"content":"uploaded elsewhereback`)
+	if _, text, _ := away.raw(http.MethodGet, "/api/conversations/"+id, ""); !strings.Contains(text, `"runtime_status":"STATUS$READY"`) {
+		t.Errorf("after its return: %s", text)
+	}
 	back.remove(id)
 	away.remove(quick)
 }

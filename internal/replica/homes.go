@@ -269,7 +269,10 @@ func (c *Claimer) noteMissing(ctx context.Context, st session.State, at home) er
 		if s.Deleted || !s.Wants() || s.Last != st.Last { // another server may have noted it
 			return nil, nil
 		}
-		return []session.Payload{note}, nil
+		if s.Claim == 0 {
+			return []session.Payload{note}, nil
+		}
+		return []session.Payload{session.WorkspaceStep{Step: string(sandbox.Missing)}, note}, nil
 	})
 	if errors.Is(err, session.ErrDeleted) {
 		return nil

@@ -354,6 +354,9 @@ const (
 	Ready    Step = "ready"
 )
 
+// Missing is the step of a workspace that is on a machine where no server runs.
+const Missing Step = "missing"
+
 // Outward serves a connection from the sandbox id to its proxy, made while call was
 // running ("" if unknown). It closes the connection.
 type Outward func(ctx context.Context, id, call string, conn net.Conn)

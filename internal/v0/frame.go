@@ -71,6 +71,9 @@ func Encode(id session.ID, e session.Event) (Frame, error) {
 	case session.WorkspaceReady:
 		return status("info", "STATUS$READY", ""), nil
 	case session.WorkspaceStep:
+		if p.Step == "missing" { // the note after it says more
+			return Frame{}, nil
+		}
 		return status("info", StepStatus(p.Step), p.Message), nil
 	case session.CheckedOut:
 		return checkedOut(p), nil

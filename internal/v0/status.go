@@ -37,6 +37,8 @@ func StepStatus(step string) string {
 		return "STATUS$SETTING_UP_WORKSPACE"
 	case "hooks":
 		return "STATUS$SETTING_UP_GIT_HOOKS"
+	case "missing":
+		return "STATUS$ERROR_RUNTIME_DISCONNECTED"
 	default:
 		return "STATUS$READY"
 	}
