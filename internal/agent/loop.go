@@ -190,7 +190,7 @@ func New(c Config) *Loop {
 	if c.Starters == 0 {
 		c.Starters = 4
 	}
-	c.Retry = c.Retry.orDefault()
+	c.Retry = c.Retry.OrDefault()
 	if c.Member == "" {
 		var b [6]byte
 		_, _ = rand.Read(b[:])

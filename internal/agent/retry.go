@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -13,40 +12,8 @@ import (
 	"deckhand/internal/session"
 )
 
-// Retry is how a failed model call is tried again: so many attempts in all,
-// with a wait that doubles from First up to Longest. A provider that says how
-// long to wait is obeyed, up to Asked.
-type Retry struct {
-	Attempts       int
-	First, Longest time.Duration
-	Asked          time.Duration
-}
-
-func (r Retry) orDefault() Retry {
-	if r.Attempts == 0 {
-		r.Attempts = 5
-	}
-	if r.First == 0 {
-		r.First = 2 * time.Second
-	}
-	if r.Longest == 0 {
-		r.Longest = 64 * time.Second
-	}
-	if r.Asked == 0 {
-		r.Asked = 10 * time.Minute
-	}
-	return r
-}
-
-// wait is how long to wait after so many failures: somewhere between half of it
-// and all of it, so that those who failed together do not come back together.
-func (r Retry) wait(failures int, asked time.Duration) time.Duration {
-	if asked > 0 {
-		return min(asked, r.Asked) + rand.N(r.First/4+1)
-	}
-	d := min(r.First<<min(failures-1, 20), r.Longest)
-	return d/2 + rand.N(d/2+1)
-}
+// Retry is how a failed model call is tried again.
+type Retry = llm.Backoff
 
 // failure is what went wrong with a model call.
 func failure(cause error) *llm.Error {
@@ -111,7 +78,7 @@ var replaceable = []llm.Class{llm.ClassAuth, llm.ClassCredit, llm.ClassRate, llm
 // pause says that the call is tried again, and waits until it is time: for the
 // wait to end, or for a person to say something or choose another model.
 func (l *Loop) pause(ctx context.Context, w *worker, e *llm.Error) (session.State, error) {
-	d := l.Retry.wait(w.retries, e.RetryAfter)
+	d := l.Retry.Wait(w.retries, e.RetryAfter)
 	note := session.Noted{ID: "STATUS$LLM_RETRY", Message: fmt.Sprintf("Retrying LLM request, %d / %d, in %s: %s", w.retries, l.Retry.Attempts-1, d.Round(time.Second/10), e.Message),
 		Retry: w.retries, Retries: l.Retry.Attempts - 1, RetryAt: time.Now().Add(d).UTC().Truncate(time.Millisecond)}
 	st, err := l.update(ctx, w,

@@ -4,9 +4,9 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"deckhand/internal/agent/history"
 	"deckhand/internal/clip"
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
@@ -61,17 +61,7 @@ func (l *Loop) entitle(ctx context.Context, w *worker, st session.State, p Profi
 		if err != nil || s.Claim != w.claim {
 			return nil, nil
 		}
-		return s.Suggest(w.claim, session.TitleFrom(bare(p.mask(a.text))))
+		return s.Suggest(w.claim, session.TitleFrom(history.Bare(p.mask(a.text))))
 	})
 	return st, err
-}
-
-// thoughts are what some models write before their answer. The beginning may be part of the model's template, and the end
-// beyond its limit.
-var thoughts = regexp.MustCompile(`(?is)^.*</think(ing)?>|<think(ing)?>.*$`)
-
-// bare is what a model says when it is asked for a title, without what it puts around it.
-func bare(text string) string {
-	text, _, _ = strings.Cut(strings.TrimSpace(session.Visible(thoughts.ReplaceAllString(text, ""))), "\n")
-	return strings.Trim(strings.TrimPrefix(text, "Title:"), " #*_`\"'“”«».")
 }

@@ -13,30 +13,26 @@ import (
 func TestSteps(t *testing.T) {
 	starting, pulling := sandbox.Progress{Step: sandbox.Starting}, sandbox.Progress{Step: sandbox.Pulling}
 	for name, c := range map[string]struct {
-		start func(*Steps)
+		start []any // steps, and times that go by
 		want  []sandbox.Step
 	}{
-		"quick": {func(s *Steps) { s.Tell(starting) }, nil},
-		"slow": {func(s *Steps) {
-			s.Tell(starting)
-			time.Sleep(patience + 1)
-		}, []sandbox.Step{sandbox.Starting}},
-		"two steps": {func(s *Steps) {
-			s.Tell(pulling)
-			time.Sleep(patience + 1)
-			s.Tell(starting)
-		}, []sandbox.Step{sandbox.Pulling, sandbox.Starting}},
-		"the first of two is quick": {func(s *Steps) {
-			s.Tell(pulling)
-			s.Tell(starting)
-			time.Sleep(patience + 1)
-		}, []sandbox.Step{sandbox.Starting}},
+		"quick":                     {[]any{starting}, nil},
+		"slow":                      {[]any{starting, patience + 1}, []sandbox.Step{sandbox.Starting}},
+		"two steps":                 {[]any{pulling, patience + 1, starting}, []sandbox.Step{sandbox.Pulling, sandbox.Starting}},
+		"the first of two is quick": {[]any{pulling, starting, patience + 1}, []sandbox.Step{sandbox.Starting}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got []sandbox.Step
 				s := New(func(p sandbox.Progress) { got = append(got, p.Step) })
-				c.start(s)
+				for _, do := range c.start {
+					switch do := do.(type) {
+					case sandbox.Progress:
+						s.Tell(do)
+					case time.Duration:
+						time.Sleep(do)
+					}
+				}
 				s.End()
 				s.Tell(starting)
 				synctest.Wait()
