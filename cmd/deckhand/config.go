@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 
@@ -15,7 +14,7 @@ import (
 
 // configCmd is deckhand config.
 type configCmd struct {
-	Check  configCheck    `cmd:"" help:"Check the config file and the flags of the server without starting it."`
+	Check  configCheck    `cmd:"" help:"Check the config file and the flags of the server without starting it. The exit code is 0 if they are valid, otherwise 2."`
 	Show   configShow     `cmd:"" help:"Show the server's settings and the source of each."`
 	Reload reload.Command `cmd:"" help:"Reload the config file and the TLS certificate of the running server."`
 }
@@ -27,8 +26,8 @@ func (c *configCheck) Run(o *cli.Output, r *config.Resolver) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	for _, name := range r.Unused {
-		fmt.Fprintf(o.Stdout, "warning: unknown environment variable %s; check its spelling\n", name)
+	for _, text := range append(r.Warnings(), c.Warnings()...) {
+		fmt.Fprintln(o.Stdout, "warning:", text)
 	}
 	_, err := fmt.Fprintln(o.Stdout, "The configuration is valid.\nConfig file:", cmp.Or(r.Path, "none"))
 	return err
@@ -40,9 +39,12 @@ type configShow struct {
 	All  bool `name:"all" help:"Include settings with default values."`
 }
 
-// Run prints the settings of a server started with the same flags.
+// Run prints the settings of a server started with the same flags, even if it would not start.
 func (c *configShow) Run(k *kong.Context, r *config.Resolver, o *cli.Output) error {
-	return config.WriteSettings(o.Stdout, config.Effective(k, r), c.JSON, c.All)
+	if err := config.WriteSettings(o.Stdout, config.Effective(k, r), c.JSON, c.All); err != nil {
+		return err
+	}
+	return c.check()
 }
 
 // values reads the configuration of a server that was started with args.
@@ -55,10 +57,10 @@ func values(args []string) (v reload.Values, err error) {
 	}
 	k, err := parser.Parse(args)
 	if err != nil {
-		return v, err
+		return v, file.Located(err)
 	}
-	if err := errors.Join(config.CheckNegative(k), c.Serve.check()); err != nil {
-		return v, err
+	if err := cmp.Or(config.CheckNegative(k), c.Serve.check()); err != nil {
+		return v, file.Located(err)
 	}
-	return reload.Values{Settings: config.Effective(k, file), LogLevel: c.Serve.LogLevel, TLS: c.Serve.TLSFlags, Models: file.Models(), Limits: c.Serve.Limits(c.Serve.perUser())}, nil
+	return reload.Values{Settings: config.Effective(k, file), LogLevel: c.Serve.LogLevel, TLS: c.Serve.TLSFlags, Models: file.Models(), Sections: file.Sections(), Limits: c.Serve.Limits(c.Serve.perUser())}, nil
 }

@@ -28,10 +28,12 @@ func writeConfig(t *testing.T, path, text string) string {
 // Each setting is shown with its source, and the password of a URL is not shown.
 func TestConfigShow(t *testing.T) {
 	dir := t.TempDir()
-	file := writeConfig(t, filepath.Join(dir, "c.yaml"), "rate-burst: 7\nsmtp_url: smtp://ada:hunter2@localhost:587?from=a@example.org\negress-allow: [a.example.org, b.example.org]\nlog-level: warn\n")
+	file := writeConfig(t, filepath.Join(dir, "c.yaml"), "rate-burst: 7\nsmtp_url: smtp://ada:hunter2@localhost:587?from=a@example.org\negress: allowlist\negress-allow: [a.example.org, b.example.org]\nlog-level: warn\n")
 	t.Setenv("DECKHAND_LOG_LEVEL", "error")
 	t.Setenv("CREDENTIALS_DIRECTORY", dir)
 	writeConfig(t, filepath.Join(dir, "oidc-client-secret"), "hush")
+	t.Setenv("DECKHAND_OIDC_ISSUER", "https://id.example.org")
+	t.Setenv("DECKHAND_OIDC_CLIENT_ID", "d")
 	var all []config.Setting
 	if err := json.Unmarshal([]byte(must(t, "config", "show", "--json", "--all", "--config", file, "--titles", "task")), &all); err != nil {
 		t.Fatal(err)
@@ -54,6 +56,73 @@ func TestConfigShow(t *testing.T) {
 	shown := must(t, "config", "show", "--config", file)
 	if !strings.Contains(shown, "rate-burst") || strings.Contains(shown, "idle-close") || strings.Contains(shown, "hunter2") {
 		t.Errorf("printed %s", shown)
+	}
+}
+
+// A source of a setting takes precedence over the later ones, also if one names a file with the value of the other. ~ is the home folder.
+func TestSourcesOfSettings(t *testing.T) {
+	dir := t.TempDir()
+	const mail = "smtp://ada@localhost:587?from=a@example.org"
+	t.Setenv("HOME", dir)
+	t.Setenv("CREDENTIALS_DIRECTORY", dir)
+	for _, name := range []string{"smtp-url", "database-url", "nats-url"} {
+		writeConfig(t, filepath.Join(dir, name), "")
+	}
+	writeConfig(t, filepath.Join(dir, "smtp-url"), mail)
+	file := writeConfig(t, filepath.Join(dir, "c.yaml"), "smtp-url: "+mail+"\ndata-dir: ~/foo\nmodels:\n  a/b: {window: 5}\n")
+	t.Setenv("DECKHAND_DATABASE_URL", "sqlite:~/d.db")
+	t.Setenv("DECKHAND_MICROAGENTS", "~/")
+	t.Setenv("DOCKER_HOST", "tcp://u:hunter2@127.0.0.1:1")
+	t.Setenv("DECKHAND_MASTER_KEY", "foo")
+	code, out, stderr := command(t, "config", "show", "--json", "--all", "--config=~/"+filepath.Base(file), "--nats-url", "nats://127.0.0.1:1", "--sandbox", "auto", "--cassettes=~/")
+	if code != 2 || !strings.Contains(stderr, "DECKHAND_MASTER_KEY") {
+		t.Errorf("an invalid configuration: exit code %d, says %s", code, stderr)
+	}
+	var all []config.Setting
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]config.Setting{
+		"smtp-url":          {Source: "default", Default: "no e-mail"},
+		"smtp-url-file":     {Value: filepath.Join(dir, "smtp-url"), Source: "credential smtp-url"},
+		"database-url":      {Value: "sqlite:~/d.db", Source: "environment DECKHAND_DATABASE_URL"},
+		"database-url-file": {Source: "default", Default: "none"},
+		"nats-url-file":     {Source: "default", Default: "none"},
+		"data-dir":          {Value: filepath.Join(dir, "foo"), Source: "config file"},
+		"microagents":       {Value: dir, Source: "environment DECKHAND_MICROAGENTS"},
+		"cassettes":         {Value: dir, Source: "command line"},
+		"docker-host":       {Value: "tcp://u:xxxxx@127.0.0.1:1", Source: "environment DOCKER_HOST"},
+		"models":            {Value: "(set)", Source: "config file"},
+		"master-key":        {Value: "xxxxx", Source: "environment DECKHAND_MASTER_KEY"},
+		"user-sandboxes":    {Value: "0", Source: "default", Default: "one per 128 MiB of this machine's memory, but at least 16"},
+		"delete-after":      {Value: "0s", Source: "default", Default: "never"},
+		"user-budget":       {Value: "0", Source: "default", Default: "none"},
+		"max-queued":        {Value: "0", Source: "default", Default: "10,000"},
+	} {
+		i := slices.IndexFunc(all, func(s config.Setting) bool { return s.Name == name })
+		if i < 0 || all[i].Value != want.Value || all[i].Source != want.Source || all[i].Default != want.Default {
+			t.Errorf("%s: got %+v, wanted %+v", name, all[max(i, 0)], want)
+		}
+	}
+	if slices.ContainsFunc(all, func(s config.Setting) bool { return s.Name == "json" || s.Name == "all" }) {
+		t.Errorf("flags of the command are listed: %s", out)
+	}
+	t.Setenv("DECKHAND_MASTER_KEY", "")
+	for _, c := range []struct{ name, value, says string }{
+		{"DECKHAND_ADDR", "foo", `--addr "foo" is not HOST:PORT (environment variable DECKHAND_ADDR)`},
+		{"DECKHAND_IDLE_CLOSE", "soon", `--idle-close: "soon" is not a duration; use a value such as 30s, 10m or 1h30m (environment variable DECKHAND_IDLE_CLOSE)`},
+		{"DOCKER_HOST", "bogus", "DOCKER_HOST bogus: the address must be unix:///PATH"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(c.name, c.value)
+			if code, _, stderr := command(t, "config", "check", "--sandbox", "docker"); code != 2 || !strings.Contains(stderr, c.says) || strings.Count(stderr, c.name) != 1 {
+				t.Errorf("exit code %d, says %s", code, stderr)
+			}
+		})
+	}
+	t.Setenv("DOCKER_HOST", "")
+	if got := must(t, "config", "check", "--sandbox", "host", "--docker-host", "unix:///run/x"); !strings.Contains(got, "warning: --docker-host has no effect with --sandbox host") {
+		t.Errorf("printed %s", got)
 	}
 }
 
@@ -98,18 +167,34 @@ func TestConfigCheck(t *testing.T) {
 		"sandbox-cpus: 0\n":                     "--sandbox-cpus",
 		"sandbox-memory: 1M\n":                  "--sandbox-memory",
 		"oidc-name: x\n":                        "need --oidc-issuer",
-		"oidc-issuer: https://id.example.org\n": "the client ID is missing",
+		"oidc-issuer: https://id.example.org\n": "--oidc-client-id is missing",
 		"oidc-issuer: https://id.example.org\noidc-client-id: d\noidc-client-secret-file: /nonexistent\n": "--oidc-client-secret-file",
 		"oidc-issuer: https://id.example.org\noidc-client-id: d\noidc-allowed-domains: ['*']\n":           "e-mail domain",
 		"sandbox: docker\ndocker-host: foo\n":                                                             "--docker-host foo",
 		"docker-host: foo\n":                                                                              "--docker-host foo",
 		"sandbox: docker\ndocker-host: ['unix:///run/a.sock', 'unix:///run/a.sock']\n":                    "is set twice",
 		"database-url: postgres://u:hunter2@h/d\n  bad: [x\n":                                             "is not valid YAML: line ",
-		"help: true\n": "unknown keys",
+		"help: true\n":               "unknown keys",
+		"- a\n":                      "settings as name: value",
+		"addr: a\naddr: b\n":         "line 2 sets addr again",
+		"idle-close: soon\n":         `--idle-close: "soon" is not a duration; use a value such as 30s, 10m or 1h30m (config file `,
+		"idle-close: 5x\n":           `--idle-close: "5x" is not a duration; use`,
+		"rate-burst: many\n":         `--rate-burst: "many" is not a whole number; use a value such as 16 (config file `,
+		"rate-limit: many\n":         `"many" is not a number; use a value such as 16 or 0.5 (config file `,
+		"behind-proxy: maybe\n":      `"maybe" is not a value of a switch; use true or false`,
+		"data-dir: " + good + "\n":   "is not a folder",
+		"sandbox-rootfs: /missing\n": "--sandbox-rootfs: the folder /missing does not exist",
+		"microagents: /missing\n":    "--microagents: the folder /missing does not exist",
+		"cassettes: /missing\n":      "--cassettes: the folder /missing does not exist",
+		"sandbox-user: a b\n":        "--sandbox-user",
+		"allow-host: a b\n":          "--allow-host",
+		"allow-origin: example\n":    "--allow-origin",
+		"sandbox: docker\ndocker-host: 'ssh://root:hunter2@127.0.0.1'\n": "--docker-host ssh://root:xxxxx@127.0.0.1: ",
+		"max-running: -7\n": "--max-running",
 	} {
 		bad := writeConfig(t, filepath.Join(dir, "bad.yaml"), text)
 		code, _, stderr := command(t, "config", "check", "--config", bad)
-		if code == 0 || !strings.Contains(stderr, says) || !strings.Contains(stderr, bad) && !strings.Contains(stderr, "--oidc-…") { // several flags together
+		if code != 2 || !strings.Contains(stderr, says) || !strings.Contains(stderr, bad) && !strings.Contains(stderr, "--oidc-client-id") { // which is not in the file
 			t.Errorf("%q: exit code %d, says %s", text, code, stderr)
 		}
 		if strings.Contains(stderr, "hunter2") {
@@ -146,6 +231,10 @@ func TestConfigReload(t *testing.T) {
 	found, err := b.client.SearchModels(t.Context(), "mine", "", false)
 	if err != nil || len(found.Models) == 0 || found.Models[0].ID != "openai/mine" {
 		t.Errorf("the new model was not found: %+v %v", found, err)
+	}
+	writeConfig(t, file, "max-running: -7\nsmtp-url-file: "+mail+"\n")
+	if _, _, stderr := command(t, "config", "reload", "--data-dir", b.dir); strings.Count(stderr, "must not be negative") != 1 {
+		t.Errorf("says %s", stderr)
 	}
 	writeConfig(t, file, "log-level: loud\n")
 	if code, _, stderr := command(t, "config", "reload", "--data-dir", b.dir); code == 0 || !strings.Contains(stderr, "--log-level") {

@@ -81,7 +81,7 @@ func newParser(c *commands, file *config.Resolver, stdout, stderr io.Writer, mor
 		kong.Name("deckhand"), kong.Description(config.Description), kong.ExplicitGroups(config.Groups),
 		kong.Writers(stdout, stderr), kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
-		kong.Resolvers(file),
+		kong.Resolvers(file), config.HomePaths,
 		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, file, opener, importTo, copies, examined, &migrate.Opener{Open: open.Move}, cli.Sessions(folders.List)),
 	)...)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ const shutdownTime, stopTime = 20 * time.Second, 45 * time.Second
 // Run serves until ctx ends, then finishes requests in progress.
 func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output) error {
 	if err := c.check(); err != nil {
-		return cli.Usagef("%w", err)
+		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -146,9 +147,12 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	return s.run(ctx, stop, c, listener)
 }
 
-// check returns an error if the server cannot start with the flags, before anything is written to disk.
-func (c *serveCmd) check() error {
-	if err := errors.Join(c.CheckTLS(), c.CheckListen(c.TLSCert != ""), c.CheckLimits(), c.CheckDatabase(), c.CheckMail(), c.CheckReplicas(c.Database), c.CheckSignOn(), c.CheckSandboxes(), telemetry.CheckEndpoint(c.OTLPEndpoint), secret.CheckMaster(config.MasterKey())); err != nil {
+// check returns a usage error if the server cannot start with the flags, before anything is written to disk.
+func (c *serveCmd) check() error { return cli.Usage(c.wrong()) }
+
+func (c *serveCmd) wrong() error {
+	if err := errors.Join(c.CheckTLS(), c.CheckListen(c.TLSCert != ""), c.CheckLimits(), c.CheckDatabase(), c.CheckMail(), c.CheckReplicas(c.Database), c.CheckSignOn(), c.CheckSandboxes(), telemetry.CheckEndpoint(c.OTLPEndpoint), secret.CheckMaster(config.MasterKey()),
+		config.CheckOrigins(c.AllowOrigin), config.CheckAddress("--metrics-addr", c.MetricsAddr), config.CheckFolder("--microagents", c.Microagents), config.CheckFolder("--cassettes", c.Cassettes)); err != nil {
 		return err
 	}
 	if _, err := c.Reach(); err != nil {
@@ -160,18 +164,7 @@ func (c *serveCmd) check() error {
 	if _, err := httpapi.PublicPath(c.PublicURL); c.PublicURL != "" && err != nil {
 		return fmt.Errorf("--public-url: %w", err)
 	}
-	if err := c.CheckPortsDomain(c.PortsDomain); err != nil {
-		return err
-	}
-	if err := legacy.CheckFrontEnd(c.LegacyUI, c.LegacyAllow); err != nil {
-		return err
-	}
-	if c.MetricsAddr != "" {
-		if _, _, err := net.SplitHostPort(c.MetricsAddr); err != nil {
-			return fmt.Errorf("--metrics-addr %q is not HOST:PORT", c.MetricsAddr)
-		}
-	}
-	return nil
+	return cmp.Or(c.CheckPortsDomain(c.PortsDomain), legacy.CheckFrontEnd(c.LegacyUI, c.LegacyAllow))
 }
 
 func (c *serveCmd) limits() access.Options {

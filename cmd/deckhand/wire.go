@@ -226,6 +226,9 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 		return drivers.Driver{}, policy, errors.Join(err, s.egress.Close())
 	}
 	c.Together = c.together()
+	for _, text := range c.Warnings() {
+		s.logger.Warn(text)
+	}
 	choice := c.Driver(c.DataDir, instance, s.out, s.logger)
 	choice.Options.Reach = reach.CheckPeer
 	d, err := drivers.Choose(ctx, choice)

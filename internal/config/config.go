@@ -38,11 +38,16 @@ type File struct {
 	flags map[string]any
 	// Models are what it says of models, its prices among it; by name in lower case.
 	Models map[string]catalogue.Override
+	// sections are the contents of its sections, to compare them.
+	sections map[string]string
 }
+
+// Sections are the sections of the config file, in the order in which they are read.
+var Sections = []string{"models", "prices"}
 
 // Read reads a file; "" is an empty one.
 func Read(path string) (File, error) {
-	c := File{flags: map[string]any{}, Models: map[string]catalogue.Override{}}
+	c := File{flags: map[string]any{}, Models: map[string]catalogue.Override{}, sections: map[string]string{}}
 	if path == "" {
 		return c, nil
 	}
@@ -53,12 +58,13 @@ func Read(path string) (File, error) {
 	if err := c.parse(b); err != nil {
 		return c, fmt.Errorf("the config file %s %w", path, err)
 	}
-	for _, section := range []string{"models", "prices"} {
+	for _, section := range Sections {
 		raw, ok := c.flags[section]
 		if !ok {
 			continue
 		}
 		delete(c.flags, section)
+		c.sections[section] = fmt.Sprint(raw)
 		if err := c.addModels(section, raw); err != nil {
 			return c, fmt.Errorf("%s in %s: %w", section, path, err)
 		}
@@ -77,7 +83,7 @@ func (c *File) parse(text []byte) error {
 		return errors.New("has more than one YAML document; use only one")
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.flags)) {
-		if key == "models" || key == "prices" {
+		if slices.Contains(Sections, key) {
 			continue
 		}
 		if dashed := strings.ReplaceAll(key, "_", "-"); dashed != key && c.flags[dashed] != nil {
@@ -102,6 +108,15 @@ func (c *File) parse(text []byte) error {
 
 // yamlError returns an error with the position of a YAML error, without the text of the file.
 func yamlError(err error) error {
+	var duplicate *yaml.DuplicateKeyError
+	if errors.As(err, &duplicate) && duplicate.Token != nil && duplicate.Token.Position != nil {
+		return fmt.Errorf("is not valid: line %d sets %s again; keep one of the lines", duplicate.Token.Position.Line, duplicate.Token.Value)
+	}
+	var form *yaml.UnexpectedNodeTypeError
+	var kind *yaml.TypeError
+	if errors.As(err, &form) || errors.As(err, &kind) { // only of the whole file: values may have any type
+		return errors.New("is not valid: it must contain settings as name: value, each on its own line")
+	}
 	var e yaml.Error
 	if !errors.As(err, &e) || e.GetToken() == nil || e.GetToken().Position == nil {
 		return errors.New("is not a map of settings in YAML")
@@ -193,9 +208,12 @@ type Resolver struct {
 	// Path is the path of the config file, set by Load; "" if there is none.
 	Path string
 
-	file    File
-	loaded  bool
-	service bool // the command is for the service
+	file  File
+	flags map[string]*kong.Flag // of all commands
+	// variables are those that have an effect.
+	variables []string
+	loaded    bool
+	service   bool // the command is for the service
 }
 
 // Validate implements kong.Resolver: a key that no command has is a mistake.
@@ -203,23 +221,11 @@ func (r *Resolver) Validate(app *kong.Application) error {
 	if err := r.Load(); err != nil {
 		return err
 	}
-	known := map[string]bool{}
-	variables := slices.Clone(otherVariables)
-	var walk func(n *kong.Node)
-	walk = func(n *kong.Node) {
-		for _, f := range n.Flags {
-			known[f.Name] = f.Name != "help" && f.Name != "config"
-			variables = append(variables, f.Envs...)
-		}
-		for _, c := range n.Children {
-			walk(c)
-		}
-	}
-	walk(app.Node)
-	r.Unused = unused(variables)
+	r.index(app)
+	r.Unused = unused(r.variables)
 	var wrong []string
 	for key := range r.file.flags {
-		if !known[strings.ReplaceAll(key, "_", "-")] {
+		if name := strings.ReplaceAll(key, "_", "-"); r.flags[name] == nil || name == "help" || name == "config" {
 			wrong = append(wrong, key)
 		}
 	}
@@ -230,11 +236,33 @@ func (r *Resolver) Validate(app *kong.Application) error {
 	return nil
 }
 
+// index collects the flags of all commands by name, and their variables.
+func (r *Resolver) index(app *kong.Application) {
+	if r.flags != nil {
+		return
+	}
+	r.flags, r.variables = map[string]*kong.Flag{}, slices.Clone(otherVariables)
+	var walk func(n *kong.Node)
+	walk = func(n *kong.Node) {
+		for _, f := range n.Flags {
+			r.variables = append(r.variables, f.Envs...)
+			if known := r.flags[f.Name]; known == nil || len(known.Envs) == 0 {
+				r.flags[f.Name] = f
+			}
+		}
+		for _, c := range n.Children {
+			walk(c)
+		}
+	}
+	walk(app.Node)
+}
+
 // Resolve implements kong.Resolver.
-func (r *Resolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+func (r *Resolver) Resolve(k *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if err := r.Load(); err != nil {
 		return nil, err
 	}
+	r.index(k.Model)
 	value, source := r.lookUp(flag)
 	if value == "" && (source == "" || strings.HasPrefix(source, fromEnvironment)) {
 		return nil, nil
@@ -269,7 +297,10 @@ func (r *Resolver) Load() error {
 }
 
 // configPath finds --config before the flags are parsed, since it decides what they are.
-func configPath(args []string) string { return typed(args, "--config", "DECKHAND_CONFIG") }
+func configPath(args []string) string {
+	path, _ := expandHome(typed(args, "--config", "DECKHAND_CONFIG")) // without a home folder, reading the file fails
+	return path
+}
 
 // typed returns the value of a flag on the command line or in the environment.
 func typed(args []string, flag, env string) string {
@@ -287,5 +318,16 @@ func typed(args []string, flag, env string) string {
 	return os.Getenv(env)
 }
 
+// Warnings lists what is probably a mistake but does not prevent a start.
+func (r *Resolver) Warnings() (out []string) {
+	for _, name := range r.Unused {
+		out = append(out, "unknown environment variable "+name+"; check its spelling")
+	}
+	return out
+}
+
 // Models returns the models in the config file.
 func (r *Resolver) Models() map[string]catalogue.Override { return r.file.Models }
+
+// Sections returns the contents of the sections in the config file, by name.
+func (r *Resolver) Sections() map[string]string { return r.file.sections }

@@ -76,6 +76,9 @@ prices:
 func TestMistakesInTheConfigFile(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
+		"addr: a\naddr: b":                                "line 2 sets addr again",
+		"- a":                                             "settings as name: value",
+		"just a text":                                     "settings as name: value",
 		"models: 5":                                       "a map from model names",
 		"models: [a/b]":                                   "a map from model names",
 		"models: {a/b: 5}":                                "window",

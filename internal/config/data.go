@@ -44,8 +44,11 @@ func (d Database) Missing() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// CheckDatabase checks the URL without opening the database.
+// CheckDatabase checks the data directory, which may be missing, and the URL without opening the database.
 func (c DataFlags) CheckDatabase() error {
+	if info, err := os.Stat(c.DataDir); err == nil && !info.IsDir() {
+		return fmt.Errorf("--data-dir: %s is not a folder", c.DataDir)
+	}
 	_, err := c.Database()
 	return err
 }
@@ -121,6 +124,10 @@ func DatabaseOf(flag, address, file, dir string) (Database, error) {
 		path := strings.TrimPrefix(rest, "//")
 		if path == "" {
 			return Database{}, fmt.Errorf("%s sqlite: needs a path after the colon", flag)
+		}
+		path, err := expandHome(path)
+		if err != nil {
+			return Database{}, fmt.Errorf("%s: %w", flag, err)
 		}
 		return Database{Path: path, Dir: dir}, nil
 	case "postgres", "postgresql":

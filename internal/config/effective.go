@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
@@ -19,6 +20,8 @@ type Setting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Source string `json:"source"`
+	// Default describes the default if it is not a fixed value, such as "half of the disk"; "" if the setting has a value.
+	Default string `json:"default,omitempty"`
 
 	raw string // the value with its password; of a file, its path and a hash of its content
 }
@@ -33,7 +36,8 @@ const (
 	fromPackage     = "package"
 )
 
-// Effective lists the flags of the command that was parsed, without passwords.
+// Effective lists the settings of the server command that was parsed, without passwords: its flags, the sections of the config file and
+// the master key. A flag without a variable is not a setting, but changes the output of the command.
 func Effective(k *kong.Context, r *Resolver) []Setting {
 	typed := map[*kong.Flag]bool{}
 	for _, p := range k.Path {
@@ -44,7 +48,7 @@ func Effective(k *kong.Context, r *Resolver) []Setting {
 	var out []Setting
 	for _, group := range k.Selected().AllFlags(true) {
 		for _, f := range group {
-			if f.Name == "help" || f.Name == "config" {
+			if f.Name == "config" || len(f.Envs) == 0 {
 				continue
 			}
 			source := fromDefault
@@ -53,10 +57,67 @@ func Effective(k *kong.Context, r *Resolver) []Setting {
 			} else if _, from := r.lookUp(f); from != "" {
 				source = from
 			}
-			out = append(out, Setting{Name: f.Name, Value: shown(k.FlagValue(f)), Source: source, raw: raw(f, k.FlagValue(f))})
+			s := Setting{Name: f.Name, Value: shown(k.FlagValue(f)), Source: source, raw: raw(f, k.FlagValue(f))}
+			if source == fromDefault {
+				s.Default = describedDefault(f, k.FlagValue(f))
+			}
+			out = append(out, s)
 		}
 	}
-	return out
+	return append(withEngine(out), r.otherSettings(out)...)
+}
+
+var defaultText = regexp.MustCompile(`Default(?: \(0\))?: ([^.]+(?:\.\w[^.]*)*)`)
+
+// describedDefault returns what the help of a flag says about its default if the value is empty or 0.
+func describedDefault(f *kong.Flag, value any) string {
+	v := reflect.ValueOf(value)
+	if f.IsBool() || !v.IsZero() && (v.Kind() != reflect.Slice || v.Len() > 0) {
+		return ""
+	}
+	if m := defaultText.FindStringSubmatch(f.Help); m != nil {
+		return m[1]
+	}
+	return "none"
+}
+
+// withEngine adds DOCKER_HOST, which sandboxes use if --docker-host is not set.
+func withEngine(settings []Setting) []Setting {
+	uses, host := false, os.Getenv("DOCKER_HOST")
+	for i, s := range settings {
+		switch {
+		case s.Name == "sandbox":
+			uses = s.Value == "auto" || s.Value == "docker"
+		case s.Name == "docker-host" && s.Value == "" && host != "" && uses:
+			settings[i].Value, settings[i].Source, settings[i].Default = redacted(host), fromEnvironment+" DOCKER_HOST", ""
+		}
+	}
+	return settings
+}
+
+// otherSettings lists the settings that have no flag. Changed does not compare them: a reload applies the sections, and the master key is
+// changed by a command.
+func (r *Resolver) otherSettings(flags []Setting) (out []Setting) {
+	for _, section := range Sections {
+		if _, ok := r.file.sections[section]; ok {
+			out = append(out, Setting{Name: section, Value: "(set)", Source: fromFile})
+		}
+	}
+	key := Setting{Name: "master-key", Value: masked}
+	switch {
+	case os.Getenv("DECKHAND_MASTER_KEY") != "":
+		key.Source = fromEnvironment + " DECKHAND_MASTER_KEY"
+	case MasterKey() != "":
+		key.Source = fromCredential + " master-key"
+	default:
+		key.Source = fromDefault
+		for _, s := range flags {
+			if s.Name == "data-dir" {
+				key.Value = filepath.Join(s.Value, "master.key")
+			}
+		}
+	}
+	return append(out, key)
 }
 
 // seed makes hashes useless outside this process.
@@ -91,7 +152,7 @@ func Changed(before, after []Setting) (names []string) {
 	return names
 }
 
-// WriteSettings prints settings as a table or as JSON. A value that is not set is empty.
+// WriteSettings prints settings as a table or as JSON. In JSON, a value that is not set is empty or 0; the table describes the default.
 func WriteSettings(w io.Writer, settings []Setting, asJSON, all bool) error {
 	if !all {
 		kept := []Setting{}
@@ -114,7 +175,11 @@ func WriteSettings(w io.Writer, settings []Setting, asJSON, all bool) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SETTING\tVALUE\tSOURCE")
 	for _, s := range settings {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Name, s.Value, s.Source)
+		value := s.Value
+		if s.Default != "" {
+			value = s.Default
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Name, value, s.Source)
 	}
 	return table.Flush()
 }
@@ -140,8 +205,13 @@ func (r *Resolver) lookUp(flag *kong.Flag) (value, source string) {
 			return "", fromEnvironment + " " + env
 		}
 	}
-	if path := credential(flag); path != "" {
+	direct, isFile := strings.CutSuffix(flag.Name, "-file")
+	if path := credential(flag); path != "" && !(isFile && r.typed(direct)) {
 		return path, fromCredential + " " + filepath.Base(path)
+	}
+	// --smtp-url and --smtp-url-file are one setting, so that a source of one takes precedence over the config file for the other.
+	if other := r.flags[flag.Name+"-file"]; other != nil && (r.typed(other.Name) || credential(other) != "") || isFile && r.typed(direct) {
+		return "", ""
 	}
 	for _, key := range []string{flag.Name, strings.ReplaceAll(flag.Name, "-", "_")} {
 		v, ok := r.file.flags[key]
@@ -161,6 +231,12 @@ func (r *Resolver) lookUp(flag *kong.Flag) (value, source string) {
 		return r.Service.Data, fromPackage
 	}
 	return "", ""
+}
+
+// typed reports whether a flag has a value on the command line or in the environment.
+func (r *Resolver) typed(name string) bool {
+	f := r.flags[name]
+	return f != nil && len(f.Envs) > 0 && typed(r.Args, "--"+name, f.Envs[0]) != ""
 }
 
 // credential returns the file of a credential for a flag that takes a file: --smtp-url-file takes

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -101,6 +102,9 @@ func (f ListenFlags) CheckListen(encrypted bool) error {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("--addr %q: the port must be a number from 0 to 65535", f.Addr)
 	}
+	if err := f.checkHosts(); err != nil {
+		return err
+	}
 	if f.PublicURL != "" {
 		if u, err := url.Parse(f.PublicURL); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return errors.New("--public-url must be an http or https URL without query and user")
@@ -109,6 +113,40 @@ func (f ListenFlags) CheckListen(encrypted bool) error {
 	if outbound.IsPublicBind(f.Addr) && !encrypted && !f.BehindProxy {
 		return fmt.Errorf("--addr %s is reachable from other machines, and keys would be sent unencrypted: use --tls-cert and --tls-key,"+
 			" or --behind-proxy if a reverse proxy terminates TLS, or listen on 127.0.0.1", f.Addr)
+	}
+	return nil
+}
+
+var hostForm = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$`)
+
+// checkHosts returns an error for names that no request can have.
+func (f ListenFlags) checkHosts() error {
+	for _, name := range f.AllowHost {
+		if host, _, err := net.SplitHostPort(name); err == nil {
+			name = host // the port has no effect
+		}
+		if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err != nil && !hostForm.MatchString(name) {
+			return fmt.Errorf("--allow-host %q is not a host name such as deckhand.example.org", name)
+		}
+	}
+	return nil
+}
+
+// CheckOrigins returns an error for values of --allow-origin that no browser sends.
+func CheckOrigins(origins []string) error {
+	for _, o := range origins {
+		u, err := url.Parse(o)
+		if o != "null" && (err != nil || u.Host == "" || o != strings.ToLower(u.Scheme+"://"+u.Host)) {
+			return fmt.Errorf("--allow-origin %q is not an origin such as https://tools.example.org, in lower case and without a path", o)
+		}
+	}
+	return nil
+}
+
+// CheckAddress returns an error if the value of a flag is neither empty nor HOST:PORT.
+func CheckAddress(flag, addr string) error {
+	if _, _, err := net.SplitHostPort(addr); addr != "" && err != nil {
+		return fmt.Errorf("%s %q is not HOST:PORT", flag, addr)
 	}
 	return nil
 }

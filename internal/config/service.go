@@ -29,7 +29,8 @@ var manages = []string{"backup", "config", "doctor", "health", "key", "log-level
 // of reports whether a command is for the service: it names no other data directory or config file, the service is installed, and the
 // user can access its data and has no server in the default data directory. config is the config file of the command line or environment.
 func (s Service) of(args []string, config string) bool {
-	verb, dir := command(args), typed(args, "--data-dir", "DECKHAND_DATA_DIR")
+	verb := command(args)
+	dir, _ := expandHome(typed(args, "--data-dir", "DECKHAND_DATA_DIR")) // the parser reports an error
 	switch {
 	case config != "" && config != s.Config, !slices.Contains(manages, verb),
 		dir != "" && filepath.Clean(dir) != s.Data,

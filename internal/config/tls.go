@@ -1,9 +1,11 @@
 package config
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 )
 
@@ -38,13 +40,14 @@ type Certificate struct {
 	pair atomic.Pointer[tls.Certificate]
 }
 
-// Load reads the files. If it fails, the current certificate remains in use.
-func (c *Certificate) Load(f TLSFlags) error {
+// Load reads the files, and reports whether the certificate differs from the current one. If it fails, that one remains in use.
+func (c *Certificate) Load(f TLSFlags) (changed bool, err error) {
 	pair, err := f.load()
-	if err == nil {
-		c.pair.Store(pair)
+	if err != nil {
+		return false, err
 	}
-	return err
+	old := c.pair.Swap(pair)
+	return pair != nil && (old == nil || !slices.EqualFunc(old.Certificate, pair.Certificate, bytes.Equal)), nil
 }
 
 // Config returns a TLS configuration that uses the certificate; nil if there is none.

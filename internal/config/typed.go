@@ -131,18 +131,55 @@ func CheckNegative(k *kong.Context) error {
 // flagFirst matches a message about a flag.
 var flagFirst = regexp.MustCompile(`^--([a-z-]+)`)
 
-// Located adds the path of the config file to an error about a flag, if the value comes from there.
+// Located returns the text of an error in plain English. To each line about a flag, it adds the source of the value unless that is the
+// command line.
 func (r *Resolver) Located(err error) error {
-	m := flagFirst.FindStringSubmatch(err.Error())
-	if m == nil || typed(r.Args, m[0], "DECKHAND_"+strings.ToUpper(strings.ReplaceAll(m[1], "-", "_"))) != "" {
-		return err
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = r.located(plain(line))
 	}
-	for _, key := range []string{m[1], strings.ReplaceAll(m[1], "-", "_")} {
-		if _, ok := r.file.flags[key]; ok {
-			return fmt.Errorf("%w (config file %s)", err, r.Path)
-		}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+func (r *Resolver) located(line string) string {
+	m := flagFirst.FindStringSubmatch(line)
+	if m == nil || r.flags[m[1]] == nil || typed(r.Args, m[0], "") != "" {
+		return line
 	}
-	return err
+	_, source := r.lookUp(r.flags[m[1]])
+	switch name, isVariable := strings.CutPrefix(source, fromEnvironment); {
+	case source == "" || source == fromPackage || isVariable && strings.HasSuffix(line, name+")"): // the parser names variables
+		return line
+	case isVariable:
+		source = "environment variable" + name
+	case source == fromFile:
+		source += " " + r.Path
+	}
+	return line + " (" + source + ")"
+}
+
+// quoted is a pattern for a quoted value.
+const quoted = `("(?:[^"\\]|\\.)*")`
+
+// parserTexts are texts of the parser, and what to say instead.
+var parserTexts = []struct {
+	form *regexp.Regexp
+	text string
+}{
+	{regexp.MustCompile(` \(from envar (\w+)=` + quoted + `\)$`), " (environment variable $1)"},
+	{regexp.MustCompile(`expected duration but got ` + quoted + `(?:: time: [a-z ]+` + quoted + `(?: in duration ` + quoted + `)?)?`), "$1 is not a duration; use a value such as 30s, 10m or 1h30m"},
+	{regexp.MustCompile(`expected a valid \d+ bit u?int but got ` + quoted), "$1 is not a whole number; use a value such as 16"},
+	{regexp.MustCompile(`expected a float but got ` + quoted + ` \(\S+\)`), "$1 is not a number; use a value such as 16 or 0.5"},
+	{regexp.MustCompile(`bool value must be true, 1, yes, false, 0 or no but got ` + quoted), "$1 is not a value of a switch; use true or false"},
+	{regexp.MustCompile(`^\[?<([a-z-]+)>\]? must be`), "$1 must be"},
+}
+
+// plain replaces texts of the parser.
+func plain(text string) string {
+	for _, p := range parserTexts {
+		text = p.form.ReplaceAllString(text, p.text)
+	}
+	return text
 }
 
 // Explain returns the error message for an invalid command line, with the command that prints the relevant help.

@@ -35,13 +35,16 @@ func (f Flags) Config() (Config, error) {
 	if err := CheckIssuer(f.OIDCIssuer); err != nil {
 		return Config{}, err
 	}
+	if f.OIDCClientID == "" {
+		return Config{}, errors.New("--oidc-client-id is missing: --oidc-issuer needs the client ID of this server at the provider")
+	}
 	password, err := f.secret()
 	if err != nil {
 		return Config{}, err
 	}
 	c := Config{Issuer: f.OIDCIssuer, ClientID: f.OIDCClientID, ClientSecret: password, Scopes: f.OIDCScopes, Domains: f.OIDCAllowedDomains, AdminGroup: f.OIDCAdminGroup, Name: f.OIDCName}
 	if _, err := New(c); err != nil {
-		return Config{}, fmt.Errorf("--oidc-…: %w", err)
+		return Config{}, fmt.Errorf("--oidc-allowed-domains: %w", err)
 	}
 	return c, nil
 }

@@ -124,7 +124,9 @@ func flagNamed(at *kong.Node, name string) *kong.Flag {
 
 func commandsOf(at *kong.Node) (out []candidate) {
 	for _, c := range at.Children {
-		out = append(out, candidate{c.Name, c.Help})
+		if !c.Hidden {
+			out = append(out, candidate{c.Name, c.Help})
+		}
 	}
 	return out
 }

@@ -26,6 +26,8 @@ type Values struct {
 	LogLevel string
 	TLS      config.TLSFlags
 	Models   map[string]catalogue.Override
+	// Sections are the contents of the sections of the config file, by name.
+	Sections map[string]string
 	Limits   admission.Limits
 }
 
@@ -56,7 +58,8 @@ func (r *Reloader) Begin() (err error) {
 	r.closes = terminal() && !signal.Ignored(syscall.SIGHUP)
 	r.hangUp = make(chan os.Signal, 1)
 	signal.Notify(r.hangUp, syscall.SIGHUP) // until the process ends: a second signal must not interrupt the shutdown
-	return r.Certificate.Load(r.current.TLS)
+	_, err = r.Certificate.Load(r.current.TLS)
+	return err
 }
 
 // applied are the flags that can be changed without a restart.
@@ -74,12 +77,13 @@ func (r *Reloader) Reload() (string, error) {
 	if (r.current.TLS.TLSCert == "") != (next.TLS.TLSCert == "") {
 		next.TLS = r.current.TLS // the listener either has TLS or not
 	}
-	if err := r.Certificate.Load(next.TLS); err != nil {
+	renewed, err := r.Certificate.Load(next.TLS)
+	if err != nil {
 		return "", r.failed(err)
 	}
 	_ = r.Level.UnmarshalText([]byte(next.LogLevel)) // the flag allows only known names
 	done := []string{}
-	if r.current.TLS.TLSCert != "" {
+	if renewed {
 		done = append(done, "certificate")
 	}
 	if r.current.LogLevel != next.LogLevel {
@@ -87,7 +91,11 @@ func (r *Reloader) Reload() (string, error) {
 	}
 	if !reflect.DeepEqual(r.current.Models, next.Models) {
 		r.Catalogue.Replace(next.Models)
-		done = append(done, "models")
+	}
+	for _, section := range config.Sections {
+		if r.current.Sections[section] != next.Sections[section] {
+			done = append(done, section)
+		}
 	}
 	if r.current.Limits != next.Limits && r.Limits != nil {
 		r.Limits(next.Limits)

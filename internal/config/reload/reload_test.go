@@ -63,6 +63,13 @@ func TestCertificateIsReplaced(t *testing.T) {
 		t.Errorf("said %q, %v", said, err)
 	}
 	serves(2)
+	if said, err := r.Reload(); err != nil || said != "Reloaded; nothing changed." {
+		t.Errorf("the same certificate: said %q, %v", said, err)
+	}
+	values.Sections = map[string]string{"prices": "x"}
+	if said, err := r.Reload(); err != nil || said != "Reloaded: prices." {
+		t.Errorf("said %q, %v", said, err)
+	}
 	if err := os.WriteFile(flags.TLSCert, []byte("torn"), 0o600); err != nil {
 		t.Fatal(err)
 	}

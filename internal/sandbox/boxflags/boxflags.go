@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 
 	"deckhand/internal/config"
@@ -19,13 +20,13 @@ type Flags struct {
 	Sandbox          string          `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"${sandbox_drivers}" help:"Where commands run: ${sandbox_help}."`
 	SandboxImage     string          `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Default image of docker sandboxes (default: ${default})."`
 	SandboxPull      string          `name:"sandbox-pull" env:"DECKHAND_SANDBOX_PULL" default:"missing" enum:"missing,always,never" help:"When to pull images of docker sandboxes: missing, always (for each new sandbox) or never."`
-	SandboxUser      string          `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"UID[:GID]" help:"User inside docker sandboxes. Default: the image's user."`
+	SandboxUser      string          `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"USER[:GROUP]" help:"User inside docker sandboxes, as a UID or a name in the image. Default: the image's user."`
 	SandboxRootFS    string          `name:"sandbox-rootfs" env:"DECKHAND_SANDBOX_ROOTFS" placeholder:"DIR" help:"Root file system of local sandboxes. Default: this machine's, without its secrets."`
 	SandboxCPUs      float64         `name:"sandbox-cpus" env:"DECKHAND_SANDBOX_CPUS" default:"2" placeholder:"N" help:"CPU limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
 	SandboxMemory    config.ByteSize `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
 	SandboxProcesses int             `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Maximum number of processes and threads in a sandbox (default: ${default})."`
 	SandboxDisk      config.ByteSize `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"Disk limit of a sandbox, including its workspace (default: ${default})."`
-	DockerHost       []string        `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Address of a container engine: unix:///PATH, tcp://HOST:PORT with the TLS certificates in DOCKER_CERT_PATH or in ?certs=DIR, or ssh://USER@HOST. Repeat it to spread sandboxes over several engines. With it, --sandbox auto means docker. Default: DOCKER_HOST, or the default socket."`
+	DockerHost       []string        `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Address of a container engine: unix:///PATH, tcp://HOST:PORT with the TLS certificates in DOCKER_CERT_PATH or in ?certs=DIR, or ssh://USER@HOST, optionally with the path of a socket. Repeat it to spread sandboxes over several engines. With it, --sandbox auto means docker. Default: DOCKER_HOST, or the default socket."`
 	Egress           string          `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"Network access for sandboxes: open (public internet), allowlist (--egress-allow) or off. Private addresses are always blocked, except --egress-private."`
 	EgressAllow      []string        `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts for --egress allowlist: example.org, *.example.org, example.org:8443."`
 	EgressPrivate    string          `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may access, such as a package mirror."`
@@ -57,7 +58,23 @@ func (f *Flags) CheckSandboxes() error {
 	case f.SandboxDisk < 1<<20:
 		return errors.New("--sandbox-disk: a sandbox needs at least 1M")
 	}
+	if err := config.CheckFolder("--sandbox-rootfs", f.SandboxRootFS); err != nil {
+		return err
+	}
+	if f.SandboxUser != "" && !userForm.MatchString(f.SandboxUser) {
+		return fmt.Errorf("--sandbox-user %q is not a UID or user name, with an optional group such as 1000:1000", f.SandboxUser)
+	}
 	return drivers.CheckEngines(f.Chosen(), f.DockerHost)
+}
+
+var userForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
+
+// Warnings lists flags that have no effect.
+func (f *Flags) Warnings() (out []string) {
+	if p, _ := drivers.Find(f.Chosen()); len(f.DockerHost) > 0 && !p.Images {
+		out = append(out, fmt.Sprintf("--docker-host has no effect with --sandbox %s", f.Sandbox))
+	}
+	return out
 }
 
 // Chosen returns the driver: that of --sandbox, or docker if --docker-host says which engine to use.

@@ -12,7 +12,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -132,7 +131,7 @@ func New(o Options) (*Driver, error) {
 	}
 	engine, err := connect.Open(o.Host)
 	if err != nil {
-		return nil, fmt.Errorf("the address of the container engine is not usable: %w", err)
+		return nil, err
 	}
 	d := &Driver{
 		options: o, log: o.Logger, engine: engine,

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/moby/moby/client"
@@ -49,6 +50,9 @@ func Open(host string) (Engine, error) {
 		}
 		host, certificates = address, folder
 	}
+	if err := checkForm(scheme, host); err != nil {
+		return Engine{}, err
+	}
 	e := Engine{Address: host, Local: scheme == "unix"}
 	options := []client.Opt{client.WithAPIVersionFromEnv()}
 	switch {
@@ -70,6 +74,39 @@ func Open(host string) (Engine, error) {
 	var err error
 	e.Client, err = client.New(options...)
 	return e, err
+}
+
+// checkForm returns an error for an address that cannot be used. It does not contain the address, which may have a password.
+func checkForm(scheme, host string) error {
+	u, err := url.Parse(host)
+	right := false
+	switch scheme {
+	case "unix":
+		right = strings.HasPrefix(host, "unix:///") && host != "unix:///"
+	case "tcp", "http", "https":
+		right = err == nil && u.Hostname() != "" && u.User == nil && (u.Port() != "" || scheme != "tcp")
+	case "ssh": // see overSSH
+		right = err == nil
+	case "npipe":
+		right = true
+	}
+	if !right {
+		return errors.New("the address must be unix:///PATH, tcp://HOST:PORT or ssh://USER@HOST")
+	}
+	return nil
+}
+
+var password = regexp.MustCompile(`//([^:/@]*):.*@`)
+
+// Masked returns an address without its password. It may be invalid.
+func Masked(host string) string { return password.ReplaceAllString(host, "//$1:xxxxx@") }
+
+// Default is the address of the default engine and its source, for errors.
+func Default() string {
+	if host := os.Getenv(client.EnvOverrideHost); host != "" {
+		return client.EnvOverrideHost + " " + Masked(host)
+	}
+	return "the default container engine"
 }
 
 // overSSH checks an address of the form ssh://USER@HOST:PORT/SOCKET and returns how to connect to it.

@@ -33,15 +33,23 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%q: got %+v, %v; want %+v", host, got, err, want)
 		}
 	}
+	const form = "the address must be unix:///PATH, tcp://HOST:PORT or ssh://USER@HOST"
 	for host, want := range map[string]string{
 		"ssh://":                      "must be ssh://USER@HOST",
 		"ssh://me:secret@example.org": "without a password",
 		"ssh://-oProxyCommand=x/":     "not a host or user name",
 		"ssh://-l@example.org":        "not a host or user name",
 		"ssh://example.org/a;b":       "not allowed",
-		"nonsense":                    "unable to parse",
+		"nonsense":                    form,
+		"unix://":                     form,
+		"unix:///":                    form,
+		"unix:/run/x":                 form,
+		"tcp://127.0.0.1":             form,
+		"tcp://:2375":                 form,
+		"tcp://me:secret@127.0.0.1:1": form,
+		"ssh://me:secret@exa mple":    form,
 	} {
-		if _, err := Open(host); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(host); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: got %v, want an error with %q", host, err, want)
 		}
 	}
@@ -52,6 +60,19 @@ func TestAddresses(t *testing.T) {
 	t.Setenv("DOCKER_TLS_VERIFY", "1")
 	if _, err := Open("tcp://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "DOCKER_CERT_PATH") {
 		t.Errorf("TLS without certificates: %v", err)
+	}
+}
+
+func TestMasked(t *testing.T) {
+	for host, want := range map[string]string{
+		"ssh://root:p@w@127.0.0.1": "ssh://root:xxxxx@127.0.0.1",
+		"tcp://u:pw@127.0.0.1:1":   "tcp://u:xxxxx@127.0.0.1:1",
+		"ssh://root@127.0.0.1":     "ssh://root@127.0.0.1",
+		"unix:///run/docker.sock":  "unix:///run/docker.sock",
+	} {
+		if got := Masked(host); got != want {
+			t.Errorf("%s is shown as %s, want %s", host, got, want)
+		}
 	}
 }
 

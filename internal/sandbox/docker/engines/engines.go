@@ -16,6 +16,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker"
+	"deckhand/internal/sandbox/docker/connect"
 	"deckhand/internal/sandbox/lock"
 )
 
@@ -84,7 +85,11 @@ func Open(o docker.Options, hosts []string) (*Set, error) {
 		o.Host = host
 		d, err := docker.New(o)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("--docker-host %s: %w", host, err), s.Close())
+			where := "--docker-host " + connect.Masked(host)
+			if host == "" {
+				where = connect.Default()
+			}
+			return nil, errors.Join(fmt.Errorf("%s: %w", where, err), s.Close())
 		}
 		s.engines = append(s.engines, &engine{Driver: d})
 		if s.configured(d.Address()) != s.engines[len(s.engines)-1] {
