@@ -151,7 +151,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"key", "revoke", "nobody"}, "deckhand key list"}, {[]string{"user", "disable", "nobody"}, "deckhand user list"}, {[]string{"user", "create", "Big Name"}, "user name"},
 		{[]string{"serve", "--user-disk", "-5"}, `--user-disk: "-5" is not a size; use a value such as 512M`}, {[]string{"serve", "--user-sandboxes", "-5"}, "--user-sandboxes must not be negative"}, {[]string{"serve", "--user-rate-limit=-1"}, "--user-rate-limit must not be negative"}, {[]string{"serve", "--idle-close", "-1h"}, "--idle-close must not be negative"},
 		{[]string{"--server", "http://127.0.0.1:1", "--confirm"}, "--confirm does not work with --server"}, {[]string{"--model", "scripted/demo", "-c", "--server", "http://127.0.0.1:1"}, "--model does not work with --server"}, {[]string{"--server", "http://127.0.0.1:1", "-y"}, "--yes does not work with --server"}, {[]string{"--server", "http://127.0.0.1:1", "--budget", "1"}, "--budget does not work with --server"},
-		{[]string{"log-level", "loud"}, `[<level>] must be one of "debug","info","warn","error" but got "loud"`}, {[]string{"list", "--status", "lost"}, `--status must be one of "starting","running","stopped" but`},
+		{[]string{"log-level", "loud"}, `deckhand: level must be one of "debug","info","warn","error" but got "loud"`}, {[]string{"list", "--status", "lost"}, `--status must be one of "starting","running","stopped" but`},
 		{[]string{"doctor", "no-such-conversation"}, "there is no conversation"},
 		{[]string{"run", "fix", "the", "test"}, "quote the task: deckhand run"}, {[]string{"new", "fix", "it"}, "quote the task: deckhand new"},
 	} {
@@ -235,7 +235,7 @@ func TestConfigFile(t *testing.T) {
 	must(t, list("rate_limit: 5\nallow-host: [a.example, b.example]\nprices:\n  acme/m: {input: 0, output: 2.5}\n")...)
 	refuses(t, list("adress: 127.0.0.1:1\nzeta: 1\n"), "adress", "zeta", "unknown keys")
 	refuses(t, list("addr: [unclosed\n"), "not valid YAML")
-	refuses(t, list("- a\n- b\n"), "not valid YAML")
+	refuses(t, list("- a\n- b\n"), "settings as name: value")
 	refuses(t, list("prices:\n  acme/m: {input: -1, output: 0}\n"), "acme/m", "0 or more")
 	refuses(t, list("prices:\n  acme/m: {inptu: 1, output: 0}\n"), "input and output")
 	refuses(t, list("prices:\n  acme/m: cheap\n"), "0 is allowed")

@@ -106,12 +106,10 @@ func (c *File) parse(text []byte) error {
 	return nil
 }
 
+var duplicateKey = regexp.MustCompile(`^mapping key "(.*)" already defined at \[(\d+):`)
+
 // yamlError returns an error with the position of a YAML error, without the text of the file.
 func yamlError(err error) error {
-	var duplicate *yaml.DuplicateKeyError
-	if errors.As(err, &duplicate) && duplicate.Token != nil && duplicate.Token.Position != nil {
-		return fmt.Errorf("is not valid: line %d sets %s again; keep one of the lines", duplicate.Token.Position.Line, duplicate.Token.Value)
-	}
 	var form *yaml.UnexpectedNodeTypeError
 	var kind *yaml.TypeError
 	if errors.As(err, &form) || errors.As(err, &kind) { // only of the whole file: values may have any type
@@ -122,6 +120,9 @@ func yamlError(err error) error {
 		return errors.New("is not a map of settings in YAML")
 	}
 	at := e.GetToken().Position
+	if m := duplicateKey.FindStringSubmatch(e.GetMessage()); m != nil {
+		return fmt.Errorf("is not valid: line %d sets %s again, after line %s; keep one of them", at.Line, m[1], m[2])
+	}
 	return fmt.Errorf("is not valid YAML: line %d, column %d; check the indentation, quotes and brackets near it", at.Line, at.Column)
 }
 

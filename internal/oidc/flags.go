@@ -36,7 +36,7 @@ func (f Flags) Config() (Config, error) {
 		return Config{}, err
 	}
 	if f.OIDCClientID == "" {
-		return Config{}, errors.New("--oidc-client-id is missing: --oidc-issuer needs the client ID of this server at the provider")
+		return Config{}, errors.New("--oidc-issuer needs --oidc-client-id: the client ID is missing")
 	}
 	password, err := f.secret()
 	if err != nil {
