@@ -35,6 +35,7 @@ func TestComplete(t *testing.T) {
 		want  []string
 	}{
 		{[]string{"at"}, []string{"attach"}},
+		{[]string{"ref"}, nil}, // hidden
 		{[]string{"key", ""}, []string{"create", "list", "revoke", "rotate-master"}},
 		{[]string{"logs", "--fol"}, []string{"--follow"}},
 		{[]string{"attach", ""}, []string{id}},

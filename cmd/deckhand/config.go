@@ -41,7 +41,7 @@ type configShow struct {
 
 // Run prints the settings of a server started with the same flags, even if it would not start.
 func (c *configShow) Run(k *kong.Context, r *config.Resolver, o *cli.Output) error {
-	if err := config.WriteSettings(o.Stdout, config.Effective(k, r), c.JSON, c.All); err != nil {
+	if err := config.WriteSettings(o.Stdout, config.Effective(k, r, c.Engine()...), c.JSON, c.All); err != nil {
 		return err
 	}
 	return c.check()

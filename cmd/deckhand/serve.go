@@ -148,14 +148,17 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 }
 
 // check returns a usage error if the server cannot start with the flags, before anything is written to disk.
-func (c *serveCmd) check() error { return cli.Usage(c.wrong()) }
+func (c *serveCmd) check() error {
+	err := c.wrong()
+	if err != nil {
+		err = cli.Usagef("%w", err)
+	}
+	return err
+}
 
 func (c *serveCmd) wrong() error {
 	if err := errors.Join(c.CheckTLS(), c.CheckListen(c.TLSCert != ""), c.CheckLimits(), c.CheckDatabase(), c.CheckMail(), c.CheckReplicas(c.Database), c.CheckSignOn(), c.CheckSandboxes(), telemetry.CheckEndpoint(c.OTLPEndpoint), secret.CheckMaster(config.MasterKey()),
 		config.CheckOrigins(c.AllowOrigin), config.CheckAddress("--metrics-addr", c.MetricsAddr), config.CheckFolder("--microagents", c.Microagents), config.CheckFolder("--cassettes", c.Cassettes)); err != nil {
-		return err
-	}
-	if _, err := c.Reach(); err != nil {
 		return err
 	}
 	if _, err := c.userLimit(); err != nil {

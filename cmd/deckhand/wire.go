@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,10 +209,7 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 // proxy.
 func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *session.Sessions, userSettings *settings.Service, client *http.Client, reach outbound.Policy) (drivers.Driver, egress.Policy, error) {
 	policy, private, err := c.Policy()
-	if err == nil {
-		err = c.CheckSandboxes()
-	}
-	if err != nil {
+	if err = cmp.Or(err, c.CheckSandboxes()); err != nil {
 		return drivers.Driver{}, policy, err
 	}
 	instance, err := datadir.Instance(ctx, s.data.db)

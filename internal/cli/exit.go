@@ -53,14 +53,6 @@ func Usagef(format string, a ...any) error {
 	return CodeError{Code: ExitUsage, Err: fmt.Errorf(format, a...)}
 }
 
-// Usage makes err the error of a command that was called wrongly; nil remains nil.
-func Usage(err error) error {
-	if err == nil {
-		return nil
-	}
-	return CodeError{Code: ExitUsage, Err: err}
-}
-
 // refusedError has words of its own for a refusal: they name flags.
 type refusedError struct {
 	text    string

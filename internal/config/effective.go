@@ -37,8 +37,9 @@ const (
 )
 
 // Effective lists the settings of the server command that was parsed, without passwords: its flags, the sections of the config file and
-// the master key. A flag without a variable is not a setting, but changes the output of the command.
-func Effective(k *kong.Context, r *Resolver) []Setting {
+// the master key. A flag without a variable is not a setting, but changes the
+// output of the command. fallbacks are the values of flags that are not set, from other sources.
+func Effective(k *kong.Context, r *Resolver, fallbacks ...Setting) []Setting {
 	typed := map[*kong.Flag]bool{}
 	for _, p := range k.Path {
 		if p.Flag != nil && !p.Resolved {
@@ -64,7 +65,14 @@ func Effective(k *kong.Context, r *Resolver) []Setting {
 			out = append(out, s)
 		}
 	}
-	return append(withEngine(out), r.otherSettings(out)...)
+	for i, s := range out {
+		for _, other := range fallbacks {
+			if s.Name == other.Name && s.Source == fromDefault {
+				out[i] = Setting{Name: s.Name, Value: redacted(other.Value), Source: other.Source, raw: s.raw}
+			}
+		}
+	}
+	return append(out, r.otherSettings(out)...)
 }
 
 var defaultText = regexp.MustCompile(`Default(?: \(0\))?: ([^.]+(?:\.\w[^.]*)*)`)
@@ -79,20 +87,6 @@ func describedDefault(f *kong.Flag, value any) string {
 		return m[1]
 	}
 	return "none"
-}
-
-// withEngine adds DOCKER_HOST, which sandboxes use if --docker-host is not set.
-func withEngine(settings []Setting) []Setting {
-	uses, host := false, os.Getenv("DOCKER_HOST")
-	for i, s := range settings {
-		switch {
-		case s.Name == "sandbox":
-			uses = s.Value == "auto" || s.Value == "docker"
-		case s.Name == "docker-host" && s.Value == "" && host != "" && uses:
-			settings[i].Value, settings[i].Source, settings[i].Default = redacted(host), fromEnvironment+" DOCKER_HOST", ""
-		}
-	}
-	return settings
 }
 
 // otherSettings lists the settings that have no flag. Changed does not compare them: a reload applies the sections, and the master key is

@@ -105,6 +105,9 @@ func (f ListenFlags) CheckListen(encrypted bool) error {
 	if err := f.checkHosts(); err != nil {
 		return err
 	}
+	if _, err := f.Reach(); err != nil {
+		return err
+	}
 	if f.PublicURL != "" {
 		if u, err := url.Parse(f.PublicURL); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return errors.New("--public-url must be an http or https URL without query and user")

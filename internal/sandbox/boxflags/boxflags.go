@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"regexp"
 	"strings"
 
@@ -68,6 +69,15 @@ func (f *Flags) CheckSandboxes() error {
 }
 
 var userForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
+
+// Engine returns DOCKER_HOST if the driver may use it, as the value of --docker-host.
+func (f *Flags) Engine() []config.Setting {
+	host := os.Getenv("DOCKER_HOST")
+	if p, ok := drivers.Find(f.Chosen()); host == "" || ok && !p.Images { // auto is not the name of a driver
+		return nil
+	}
+	return []config.Setting{{Name: "docker-host", Value: host, Source: "environment DOCKER_HOST"}}
+}
 
 // Warnings lists flags that have no effect.
 func (f *Flags) Warnings() (out []string) {
