@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"deckhand/internal/advice"
 )
 
 var (
@@ -110,7 +112,32 @@ func OpenKeyring(ctx context.Context, dataDir, env string, store KeyStore) (*Key
 		return nil, fmt.Errorf("reading the ID of the master key: %w", err)
 	}
 	if inForce != k.master.id {
-		return nil, ErrWrongMaster
+		return nil, wrongMaster(env != "")
+	}
+	return k, nil
+}
+
+// ReadKeyring is OpenKeyring for commands that must not write: it creates neither a key nor a lock. ErrUnused if the store needs no key yet.
+func ReadKeyring(ctx context.Context, dataDir, env string, store KeyStore) (*Keyring, error) {
+	if err := CheckMaster(env); err != nil {
+		return nil, err
+	}
+	inForce, err := store.MasterID(ctx)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the ID of the master key: %w", err)
+	case inForce == "":
+		return nil, ErrUnused
+	case env != "":
+		return OpenKeyring(ctx, dataDir, env, store)
+	}
+	k := &Keyring{store: store, dataDir: dataDir, cache: map[string]*openKey{}, step: func(string) error { return nil }}
+	k.master, _, err = findMaster(dataDir, inForce)
+	if now, e := store.MasterID(ctx); err != nil && e == nil && now != inForce { // it was rotated at the same time
+		k.master, _, err = findMaster(dataDir, now)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return k, nil
 }
@@ -135,6 +162,7 @@ func openFile(ctx context.Context, dataDir string, store KeyStore) (Master, erro
 // existing data needs exactly this key.
 func findMaster(dataDir, id string) (Master, string, error) {
 	var problems []error
+	other := false
 	// Twice, because a rotation may rename the second file to the first in between.
 	for range 2 {
 		for _, name := range []string{keyFile, nextFile} {
@@ -142,15 +170,19 @@ func findMaster(dataDir, id string) (Master, string, error) {
 			if err == nil && m.id == id {
 				return m, name, nil
 			}
+			other = other || err == nil
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				problems = append(problems, err)
 			}
 		}
 	}
-	if len(problems) > 0 {
-		return Master{}, "", fmt.Errorf("%w (%w)", ErrWrongMaster, problems[0])
+	switch {
+	case len(problems) > 0:
+		return Master{}, "", problems[0]
+	case other:
+		return Master{}, "", wrongMaster(false)
 	}
-	return Master{}, "", ErrWrongMaster
+	return Master{}, "", advice.With(fmt.Errorf("%w: %s", ErrNoMaster, filepath.Join(dataDir, keyFile)), restoreFix)
 }
 
 // Seal encrypts a value so that it opens only as this field of this user. It creates the
@@ -220,7 +252,7 @@ func (k *Keyring) userKey(ctx context.Context, user string, create bool) (*openK
 			key, err = k.fetchKey(ctx, master, user, create)
 		}
 		if errors.Is(err, ErrMasterChanged) {
-			err = ErrWrongMaster
+			err = wrongMaster(k.dataDir == "")
 		}
 	}
 	if err != nil {
@@ -270,7 +302,7 @@ func (k *Keyring) addKey(ctx context.Context, master Master, user string) (DataK
 // reload reads the key file again after another process rotated it.
 func (k *Keyring) reload(ctx context.Context) (Master, error) {
 	if k.dataDir == "" {
-		return Master{}, ErrWrongMaster
+		return Master{}, wrongMaster(true)
 	}
 	inForce, err := k.store.MasterID(ctx)
 	if err != nil {

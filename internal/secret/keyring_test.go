@@ -206,25 +206,49 @@ func TestMasterFile(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenKeyring(t.Context(), dir, "", store); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		if _, err := OpenKeyring(t.Context(), dir, "", store); err == nil || !strings.Contains(err.Error(), "chmod 600") || strings.Contains(err.Error(), "another master key") {
 			t.Errorf("mode %o: %v", mode, err)
 		}
 	}
 	if err := os.WriteFile(path, []byte("not a Key"), 0o600); err != nil || os.Chmod(path, 0o600) != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenKeyring(t.Context(), dir, "", store); err == nil || strings.Contains(err.Error(), "not a Key") {
+	if _, err := OpenKeyring(t.Context(), dir, "", store); err == nil || strings.Contains(err.Error(), "not a Key") || strings.Contains(err.Error(), "another master key") || !strings.Contains(err.Error(), "does not contain a master key") {
 		t.Errorf("a damaged file gave %v", err)
 	}
 	// With data that needs the key, no new one may be made in its place.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenKeyring(t.Context(), dir, "", store); !errors.Is(err, ErrWrongMaster) {
+	if _, err := OpenKeyring(t.Context(), dir, "", store); !errors.Is(err, ErrNoMaster) || !strings.Contains(err.Error(), "restore the master.key") {
 		t.Errorf("a missing file gave %v", err)
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("a new key was made though data needs the old one")
+	}
+}
+
+// Reading needs the same key and leaves nothing in the data directory.
+func TestReadKeyring(t *testing.T) {
+	t.Parallel()
+	dir, other, store := t.TempDir(), t.TempDir(), NewMemKeys()
+	if _, err := ReadKeyring(t.Context(), dir, "", store); !errors.Is(err, ErrUnused) {
+		t.Errorf("without data: %v", err)
+	}
+	sealed := mustSeal(t, open(t, other, "", store), "ann", "f", canary)
+	if _, err := ReadKeyring(t.Context(), dir, "", store); !errors.Is(err, ErrNoMaster) {
+		t.Errorf("without the file: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	k, err := ReadKeyring(t.Context(), other, "", store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOpen(t, k, "ann", "f", sealed, canary)
+	if _, err := ReadKeyring(t.Context(), "", strings.Repeat("0f", 32), store); !errors.Is(err, ErrWrongMaster) || !strings.Contains(err.Error(), "set "+EnvMaster) {
+		t.Errorf("another key: %v", err)
 	}
 }
 

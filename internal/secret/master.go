@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"deckhand/internal/advice"
 )
 
 const (
@@ -26,8 +28,25 @@ const (
 	lockFile = "master.key.lock"
 )
 
-// ErrWrongMaster means that the data needs another master key.
-var ErrWrongMaster = errors.New("the data was encrypted with another master key; set " + EnvMaster + " or restore " + keyFile)
+var (
+	// ErrWrongMaster means that the data needs another master key.
+	ErrWrongMaster = errors.New("the data was encrypted with another master key")
+	// ErrNoMaster means that the data needs a master key, and that there is none.
+	ErrNoMaster = errors.New("the file with the master key is missing")
+	// ErrUnused means that nothing was encrypted yet, so that there is no master key.
+	ErrUnused = errors.New("no master key is in use yet")
+)
+
+// restoreFix is the fix for a file that is missing or has another key.
+const restoreFix = "restore the " + keyFile + " that belongs to this database (it should be backed up separately), or set " + EnvMaster + "; without it, stored secrets must be entered again"
+
+// wrongMaster returns ErrWrongMaster with its fix.
+func wrongMaster(fromEnv bool) error {
+	if fromEnv {
+		return advice.With(ErrWrongMaster, "set %s to the key that this database was encrypted with: 32 bytes as base64 or hex", EnvMaster)
+	}
+	return advice.With(ErrWrongMaster, restoreFix)
+}
 
 // Master is the key that wraps all data keys. It cannot be printed.
 type Master struct {
@@ -120,11 +139,20 @@ func loadOrMake(dataDir string) (Master, error) {
 	if m, err = randomMaster(); err != nil {
 		return Master{}, err
 	}
-	return m, writeMaster(dataDir, keyFile, m)
+	if err := writeMaster(dataDir, keyFile, m); err != nil {
+		if e := (*fs.PathError)(nil); errors.As(err, &e) { // which may name a temporary file
+			err = e.Err
+		}
+		return Master{}, advice.With(fmt.Errorf("cannot create %s: %w", filepath.Join(dataDir, keyFile), err), "make the data directory writable, or set %s", EnvMaster)
+	}
+	return m, nil
 }
 
 func readMaster(path string) (Master, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrPermission) {
+		err = advice.With(err, "make the user of the server its owner: chown USER %s", path)
+	}
 	if err != nil {
 		return Master{}, err
 	}
@@ -134,7 +162,7 @@ func readMaster(path string) (Master, error) {
 		return Master{}, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return Master{}, fmt.Errorf("%s is readable by other users (mode %04o); run: chmod 600 %s", path, info.Mode().Perm(), path)
+		return Master{}, advice.With(fmt.Errorf("%s is readable by other users (mode %04o)", path, info.Mode().Perm()), "chmod 600 %s", path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 1024))
 	if err != nil {
@@ -142,7 +170,7 @@ func readMaster(path string) (Master, error) {
 	}
 	m, err := ParseMaster(string(text))
 	if err != nil {
-		return Master{}, fmt.Errorf("%s: %w", path, err)
+		return Master{}, advice.With(fmt.Errorf("%s does not contain a master key, which is 32 bytes as base64 or hex", path), restoreFix)
 	}
 	return m, nil
 }
