@@ -4,9 +4,33 @@ import (
 	"bytes"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// Without its database, or with another one, workspaces are not used, and checking that changes nothing.
+func TestCheckWorkspaces(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "boxes")
+	if err := CheckWorkspaces(dir, ""); err != nil {
+		t.Errorf("no folder: %v", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the check made the folder")
+	}
+	if err := ClaimWorkspaces(dir, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckWorkspaces(dir, "a"); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []string{"", "b"} {
+		if err := CheckWorkspaces(dir, other); err == nil || !strings.Contains(err.Error(), "belong to another database; ") || !strings.Contains(err.Error(), "mv "+dir) {
+			t.Errorf("%q: %v", other, err)
+		}
+	}
+}
 
 func TestWarnings(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"deckhand/internal/advice"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 )
@@ -96,21 +97,37 @@ func Name(dir string) (string, error) {
 // ClaimWorkspaces makes sure that the workspaces belong to this database: with another one they
 // would look unused and be removed.
 func ClaimWorkspaces(dir, instance string) error {
-	file := filepath.Join(dir, InstanceFile)
-	known, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		if err = os.MkdirAll(dir, 0o700); err == nil {
-			err = os.WriteFile(file, []byte(instance), 0o600)
-		}
-		if errors.Is(err, syscall.EROFS) {
-			return nil
-		}
+	if known, err := workspaceOwner(dir, instance); err != nil || known {
 		return err
 	}
-	if err == nil && string(known) != instance {
-		err = fmt.Errorf("the workspaces in %s belong to another database; use that database, or another --data-dir", dir)
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, InstanceFile), []byte(instance), 0o600)
+	}
+	if errors.Is(err, syscall.EROFS) {
+		return nil
 	}
 	return err
+}
+
+// CheckWorkspaces returns the error of ClaimWorkspaces if the workspaces belong to another database. It writes nothing. The instance is
+// empty if there is no database.
+func CheckWorkspaces(dir, instance string) error {
+	_, err := workspaceOwner(dir, instance)
+	return err
+}
+
+// workspaceOwner reports whether the workspaces belong to a database, and returns an error if it is not this one.
+func workspaceOwner(dir, instance string) (known bool, err error) {
+	owner, err := os.ReadFile(filepath.Join(dir, InstanceFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil && string(owner) != instance {
+		err = advice.With(fmt.Errorf("the workspaces in %s belong to another database", dir),
+			"use that database, restore it from a backup, or use another --data-dir; to start with empty workspaces: mv %s %s.old", dir, dir)
+	}
+	return true, err
 }
 
 // Meta stores small values under names.
