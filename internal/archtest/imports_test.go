@@ -174,7 +174,7 @@ var ports = []port{
 	{
 		folder: "internal/store",
 		allow: []string{
-			"internal/store", "internal/store/packed", "internal/session", "internal/settings", "internal/secret", "internal/access",
+			"internal/advice", "internal/store", "internal/store/packed", "internal/session", "internal/settings", "internal/secret", "internal/access",
 			"internal/cluster", "internal/feedback", "internal/idempotency", "internal/notify", "internal/queue", "internal/trigger", "internal/sandbox/egress", "api",
 		},
 		except: []string{"internal/store/packed", "internal/store/open"},

@@ -8,8 +8,12 @@ import (
 	"deckhand/internal/session"
 )
 
-// ErrNone means that Deckhand has not used a PostgreSQL database yet.
-var ErrNone = errors.New("the database contains no Deckhand data; check its name in the database URL")
+var (
+	// ErrNone means that Deckhand has not used a PostgreSQL database yet.
+	ErrNone = errors.New("the database contains no Deckhand data; check its name in the database URL")
+	// ErrOutdated means that the server changes the tables of a PostgreSQL database at its next start.
+	ErrOutdated = errors.New("the schema of the database is out of date")
+)
 
 // Audit reads and corrects the tables of a database, for the doctor.
 type Audit interface {

@@ -107,7 +107,7 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	}
 	if err != nil {
 		base.Close()
-		return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, err)
+		return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, advised(config, err))
 	}
 	db.writer = newWriter(db)
 	if o.Upkeep && !base.ReadOnly {

@@ -44,15 +44,21 @@ func migrate(c *pg.Conn, readonly, existing bool) error {
 		return fmt.Errorf("%w (its version is %d, this program knows up to %d)", pg.ErrNewer, v, schema)
 	case v >= schema:
 		return nil
-	case existing && v == 0:
-		return store.ErrNone
-	case existing:
-		return errors.New("its schema is out of date: start this version of deckhand on it once, stop it, and try again")
 	case readonly:
 		return errors.New("the database is read-only and its schema is out of date: make the database writable and start the server once")
+	case existing && v > 0:
+		return store.ErrOutdated
 	}
 	// Another process may take its time with large tables.
-	err = c.Transaction("BEGIN; SET LOCAL lock_timeout = '5min'; SET LOCAL statement_timeout = 0", func() error { return runMissing(c, schema) })
+	err = c.Transaction("BEGIN; SET LOCAL lock_timeout = '5min'; SET LOCAL statement_timeout = 0", func() error {
+		if err := runMissing(c, schema); err != nil || !existing {
+			return err
+		}
+		return store.ErrNone // it would work, and is rolled back
+	})
+	if errors.Is(err, store.ErrNone) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("migrate the database to version %d: %w", schema, err)
 	}

@@ -2,13 +2,18 @@ package postgres
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"deckhand/internal/advice"
 	"deckhand/internal/session"
+	"deckhand/internal/store"
 	"deckhand/internal/store/postgres/pg"
 	"deckhand/internal/store/postgres/pgtest"
 )
@@ -139,6 +144,63 @@ func TestUnreachableDatabase(t *testing.T) {
 	for _, err := range []error{err, Empty(t.Context(), address)} {
 		if !errors.Is(err, pg.ErrDown) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// An error of opening says why PostgreSQL refused it, and what to do.
+func TestOpenAdvice(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	address := server.Database(t)
+	db := openAt(t, address)
+	must(t, db.base.Update(t.Context(), func(c *pg.Conn) error { return c.Script("CREATE ROLE weak LOGIN") }))
+	empty := server.Database(t)
+	as := func(address, user string) string { return strings.Replace(address, "user=postgres", "user="+user, 1) }
+	for _, c := range []struct {
+		address  string
+		existing bool
+		reason   string
+		fix      string
+	}{
+		{server.Address("none"), false, `the database "none" does not exist (SQLSTATE 3D000)`, `CREATE DATABASE "none" OWNER "postgres"`},
+		{as(address, "nobody_here"), false, `does not let the user "nobody_here" log in`, `CREATE ROLE "nobody_here" LOGIN`},
+		{as(address, "weak"), false, `the user "weak" lacks a privilege`, "connect as the owner of the schema deckhand"},
+		{as(empty, "weak"), false, `the user "weak" may not create the tables`, `GRANT CREATE ON DATABASE "test_`},
+		{as(empty, "weak"), true, `the user "weak" may not create the tables`, `TO "weak"`},
+		{"postgres://me@127.0.0.1:1/db", true, "the database cannot be reached: ", "host and port in --database-url"},
+	} {
+		_, err := Open(t.Context(), c.address, Options{Existing: c.existing})
+		if err == nil {
+			t.Errorf("%s: no error", c.address)
+			continue
+		}
+		if text, fix := advice.Split(err); !strings.Contains(text, c.reason) || !strings.Contains(fix, c.fix) || strings.Contains(text, "\n") || strings.Count(text, "refused") > 1 {
+			t.Errorf("%s: %q, fix %q", c.address, text, fix)
+		}
+	}
+	// What was tried is rolled back.
+	for range 2 {
+		if _, err := Open(t.Context(), empty, Options{Existing: true}); !errors.Is(err, store.ErrNone) {
+			t.Errorf("an empty database gave %v", err)
+		}
+	}
+	// These need another configuration of PostgreSQL.
+	for _, c := range []struct {
+		err         error
+		reason, fix string
+	}{
+		{&pgconn.PgError{Code: "28P01"}, "does not accept the password", "ALTER ROLE"},
+		{&pgconn.PgError{Code: "28000", Message: `no pg_hba.conf entry for host "::1", user "u", database "d", no encryption`}, "without TLS", "sslmode=require"},
+		{&pgconn.PgError{Code: "28000", Message: `no pg_hba.conf entry for host "::1"`}, "does not allow this connection", "pg_hba.conf, and reload"},
+		{&pgconn.PgError{Code: "53300"}, "no free connections", "max_connections"},
+		{&pgconn.PgError{Code: "42501", Message: `permission denied for database "d"`, Detail: "User does not have CONNECT privilege."}, "may not connect", `GRANT CONNECT ON DATABASE "d" TO "u"`},
+		{errors.New("server refused TLS connection"), "requires TLS", "sslmode=disable"},
+		{x509.UnknownAuthorityError{}, "certificate of PostgreSQL", "sslrootcert"},
+	} {
+		text, fix := advice.Split(advised(&pgconn.Config{Database: "d", User: "u"}, c.err))
+		if !strings.Contains(text, c.reason) || !strings.Contains(fix, c.fix) {
+			t.Errorf("%v: %q, fix %q", c.err, text, fix)
 		}
 	}
 }

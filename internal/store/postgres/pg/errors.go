@@ -90,6 +90,9 @@ func (b brief) Error() string {
 
 func (b brief) Unwrap() error { return b.error }
 
+// Brief returns the text of an error in one line.
+func Brief(err error) string { return brief{err}.Error() }
+
 // away reports whether the SQLSTATE means that the server is stopping, starting or out of resources.
 func away(state string) bool {
 	return strings.HasPrefix(state, "57P") || strings.HasPrefix(state, "53") || strings.HasPrefix(state, "08")
