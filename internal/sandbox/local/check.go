@@ -20,8 +20,8 @@ import (
 	"deckhand/internal/sandbox/local/launcher"
 )
 
-// advice says what to do about a failed start, "" if we do not know.
-func advice(err error) string {
+// startFix says what to do about a failed start, "" if we do not know.
+func startFix(err error) string {
 	var at *fs.PathError
 	switch {
 	case errors.Is(err, unix.ENOSPC) && errors.As(err, &at) && at.Op != "fork/exec":
@@ -99,7 +99,7 @@ func (d *Driver) Possible() error {
 		err = cmd.Run()
 	}
 	if err != nil {
-		return fmt.Errorf("cannot start a process in new namespaces: %w. %s", err, advice(err))
+		return fmt.Errorf("cannot start a process in new namespaces: %w. %s", err, startFix(err))
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (d *Driver) trial(ctx context.Context) sandbox.Finding {
 	var u *sandbox.Unavailable
 	switch {
 	case errors.As(err, &u):
-		f.Found, f.Fix = u.Cause.Error(), advice(u.Cause)
+		f.Found, f.Fix = u.Cause.Error(), startFix(u.Cause)
 	case err != nil:
 		f.Found = err.Error()
 	default:

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"deckhand/internal/advice"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/checkpoint"
 	"deckhand/internal/sandbox/local/box"
@@ -123,7 +124,7 @@ func New(o Options) (*Driver, error) {
 			_, err = os.ReadDir(root)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the sandboxes' system cannot be read: %w", err)
+			return nil, advice.With(fmt.Errorf("the root file system of sandboxes cannot be read: %w", err), "correct --sandbox-rootfs, a folder with an unpacked Linux system; without it, sandboxes use this machine's")
 		}
 		o.RootFS = root
 	}

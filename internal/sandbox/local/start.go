@@ -96,7 +96,7 @@ func unavailable(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	reason := "The sandbox cannot be started: " + err.Error() + "."
-	if hint := advice(err); hint != "" {
+	if hint := startFix(err); hint != "" {
 		reason += " " + hint
 	}
 	return &sandbox.Unavailable{Reason: reason, Cause: err}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -28,22 +29,47 @@ type Engine struct {
 }
 
 // unanswered is the finding about an engine that does not answer.
-func unanswered(what string, err error) sandbox.Finding {
-	f := sandbox.Finding{Fatal: true, What: what, Found: err.Error(), Fix: "Start Docker or Podman, or set --docker-host."}
+func unanswered(address string, err error) sandbox.Finding {
+	f := sandbox.Finding{Fatal: true, What: at(address), Found: err.Error(), Fix: startFix(address)}
 	if u := (*sandbox.Unavailable)(nil); errors.As(err, &u) && u.Cause != nil { // which advises the same as the fix
 		f.Found = words.Brief(u.Cause)
 	}
-	if words.Holds(f.Found, "permission denied") {
+	if strings.HasPrefix(address, "unix:") && words.Holds(f.Found, "permission denied") {
 		f.Fix = "Give the user who runs the server access to the socket of the engine, such as with: usermod -aG docker USER; then restart the server."
 	}
 	return f
 }
 
+func at(address string) string { return "container engine at " + address }
+
+// startFix says what to do about an engine that does not answer.
+func startFix(address string) string {
+	if address == client.DefaultDockerHost {
+		return "Start Docker or Podman, or set --docker-host."
+	}
+	const correct = ", or correct --docker-host (or DOCKER_HOST)."
+	u, err := url.Parse(address)
+	switch {
+	case err == nil && u.Scheme == "ssh":
+		host := u.Hostname()
+		if name := u.User.Username(); name != "" {
+			host = name + "@" + host
+		}
+		if u.Port() != "" {
+			host = "-p " + u.Port() + " " + host
+		}
+		return "As the user of the server, run: ssh " + host + " docker version; it must work without a password or a question" + correct
+	case err == nil && u.Scheme == "tcp":
+		return "Check that the engine is running and listens on " + u.Host + ", and that no firewall is in between. With TLS (usually port 2376), set the folder of the certificates: tcp://" + u.Host + "?certs=DIR, or DOCKER_CERT_PATH" + correct
+	}
+	return "Start the container engine that listens on " + address + correct
+}
+
 // Check asks the engine what it can do, and looks for the runner and the image.
 func (e Engine) Check(ctx context.Context) []sandbox.Finding {
-	what := "container engine at " + e.Address
+	what := at(e.Address)
 	if err := e.Answers(ctx); err != nil {
-		return []sandbox.Finding{unanswered(what, err)}
+		return []sandbox.Finding{unanswered(e.Address, err)}
 	}
 	got, err := e.Info(ctx, client.InfoOptions{})
 	if err != nil {
