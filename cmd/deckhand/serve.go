@@ -75,7 +75,8 @@ type serveCmd struct {
 const shutdownTime, stopTime = 20 * time.Second, 45 * time.Second
 
 // Run serves until ctx ends, then finishes requests in progress.
-func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output) error {
+func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output) (err error) {
+	defer machine.Stopped(ctx, &err)
 	if err := c.check(); err != nil {
 		return err
 	}

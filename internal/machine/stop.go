@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -39,6 +40,14 @@ func UntilSignal() (ctx context.Context, stop func()) {
 		}
 	}()
 	return ctx, func() { signal.Stop(signals); cancel() }
+}
+
+// Stopped sets the error of a server to nil if it only says that ctx ended: a server that is stopped during its start
+// ends like one that is stopped later.
+func Stopped(ctx context.Context, err *error) {
+	if ctx.Err() != nil && errors.Is(*err, context.Canceled) {
+		*err = nil
+	}
 }
 
 // EndWithin ends the process if it still runs a time after the end of ctx, and at once if it then gets another signal. It does
