@@ -9,6 +9,7 @@ import (
 	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/backup"
+	"deckhand/internal/cli"
 	"deckhand/internal/cli/admin"
 	"deckhand/internal/cli/backups"
 	"deckhand/internal/cli/doctor"
@@ -119,22 +120,18 @@ func everything(d *data, err error) (checks.Everything, error) {
 	if err != nil {
 		return nil, err
 	}
-	return audited{d.db, open.Audit(d.db)}, nil
+	return open.Audited{Backend: d.db, Audit: open.Audit(d.db)}, nil
 }
 
-// audited is a database with its audit, for the doctor.
-type audited struct {
-	store.Backend
-	store.Audit
+// doctorCmd is deckhand doctor. It has the flags of the server whose settings it checks.
+type doctorCmd struct {
+	serveCmd
+	doctor.Command
 }
 
-// Owners implements checks.Everything.
-func (o audited) Owners(ctx context.Context) (names []string, err error) {
-	users, err := o.Users(ctx)
-	for _, u := range users {
-		names = append(names, u.Name)
-	}
-	return names, err
+// Run runs the checks.
+func (c *doctorCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output) error {
+	return c.Command.Run(ctx, file, o, examined, doctor.Server{DataFlags: c.DataFlags, Flags: c.sandboxFlags, ListenFlags: c.ListenFlags, Check: c.check})
 }
 
 // folders reads the sessions of folders.

@@ -71,7 +71,25 @@ func TestDoctorSaysTheFix(t *testing.T) {
 		"wrong master key": {dir: with(func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "master.key"), []byte("MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\n"), 0o600)
 		}), says: "FAIL  master key .*", fix: "restore the master.key"},
-		"master key readable by others": {dir: with(func(dir string) error { return os.Chmod(filepath.Join(dir, "master.key"), 0o644) }), says: "FAIL  master key .*", fix: "chmod 600 .*master.key"},
+		"master key readable by others": {dir: with(func(dir string) error { return os.Chmod(filepath.Join(dir, "master.key"), 0o644) }), says: "FAIL  master key +/[^ ]*master.key is readable by other users", fix: "chmod 600 .*master.key"},
+		"master key missing": {dir: with(func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "master.key")), os.Remove(filepath.Join(dir, "master.key.lock")))
+		}), says: "FAIL  master key +the file with the master key is missing", fix: "restore the master.key"},
+		"not a master key": {dir: with(func(dir string) error { return os.WriteFile(filepath.Join(dir, "master.key"), []byte("x"), 0o600) }),
+			says: "FAIL  master key .*does not contain a master key", fix: "restore the master.key"},
+		"database removed": {dir: with(func(dir string) error {
+			names, _ := filepath.Glob(filepath.Join(dir, "deckhand.db*"))
+			for _, n := range names {
+				if err := os.Remove(n); err != nil {
+					return err
+				}
+			}
+			return nil
+		}), says: "FAIL  database opens .*belong to another database", fix: "restore it from a backup.*mv .*/boxes"},
+		"no such root file system": {dir: fresh, args: "--sandbox local --sandbox-rootfs /nonexistent", says: "FAIL  sandbox .*/nonexistent", fix: "correct --sandbox-rootfs"},
+		"not a public URL":         {dir: fresh, args: "--public-url foo", says: "FAIL  settings .*--public-url must be", fix: "correct the setting"},
+		"no TLS":                   {dir: fresh, args: "--addr 0.0.0.0:0", says: "FAIL  settings .*keys would be sent unencrypted", fix: "correct the setting"},
+		"a flag of serve":          {dir: fresh, args: "--metrics-addr nowhere", says: "FAIL  settings .*--metrics-addr", fix: "correct the setting"},
 		"clock": {dir: with(func(dir string) error {
 			later := time.Now().Add(24 * time.Hour)
 			return os.Chtimes(filepath.Join(dir, "deckhand.db"), later, later)
@@ -80,7 +98,7 @@ func TestDoctorSaysTheFix(t *testing.T) {
 		"address elsewhere":     {dir: fresh, args: "--addr 203.0.113.7:3000 --behind-proxy", says: "FAIL  address .*does not have this address", fix: "ip addr"},
 		"privileged port":       {dir: fresh, args: "--addr 127.0.0.1:80", shell: `echo 1024 > /proc/sys/net/ipv4/ip_unprivileged_port_start 2>/dev/null; DROP=cap_net_bind_service`, says: "FAIL  address .*permission denied", fix: "CAP_NET_BIND_SERVICE"},
 		"no git":                {dir: fresh, shell: `export PATH=/nonexistent`, says: "FAIL  git .*not found", fix: "apt-get install git"},
-		"no docker socket":      {dir: fresh, args: "--sandbox docker --docker-host unix:///nonexistent/docker.sock", says: "FAIL    docker .*container engine", fix: "Start Docker or Podman, or set --docker-host"},
+		"no docker socket":      {dir: fresh, args: "--sandbox docker --docker-host unix:///nonexistent/docker.sock", says: "FAIL    docker .*container engine", fix: "Start the container engine that listens on unix:///nonexistent/docker.sock, or correct --docker-host"},
 		"no user namespaces":    {dir: fresh, args: "--sandbox local", shell: `echo 0 > /proc/sys/user/max_user_namespaces`, says: "FAIL    local .*user namespaces: not available", fix: "sysctl -w user.max_user_namespaces"},
 		"no control groups":     {dir: fresh, args: "--sandbox local", shell: `mount -t tmpfs none /sys/fs/cgroup`, says: "warn    local .*limits on memory", fix: "Delegate=yes.*control group of this command"},
 		"no settings of a user": {dir: usedDir, args: "--model --user ada", says: "FAIL  model .*has no stored settings", fix: "--user"},
@@ -99,8 +117,12 @@ func TestDoctorSaysTheFix(t *testing.T) {
 			if c.shell != "" {
 				cmd = inNamespaces(t, cmd, dir, c.shell)
 			}
+			before, _ := os.ReadDir(dir)
 			b, err := cmd.CombinedOutput()
 			out := string(b)
+			if after, _ := os.ReadDir(dir); c.shell == "" && len(after) != len(before) {
+				t.Errorf("the data directory had %v, and has %v", before, after)
+			}
 			if exit := (*exec.ExitError)(nil); strings.HasPrefix(c.says, "FAIL") && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
 				t.Errorf("it ended with %v", err)
 			}

@@ -17,7 +17,6 @@ import (
 	"deckhand/internal/cli/backups"
 	"deckhand/internal/cli/completion"
 	"deckhand/internal/cli/dockerproxy"
-	"deckhand/internal/cli/doctor"
 	"deckhand/internal/cli/importer"
 	"deckhand/internal/cli/migrate"
 	"deckhand/internal/cli/reference"
@@ -57,7 +56,7 @@ type commands struct {
 	Restore    backups.Restore     `cmd:"" group:"server" help:"Restore a backup into an empty data directory."`
 	Health     admin.Health        `cmd:"" group:"server" help:"Check that the server on this data directory is ready."`
 	Proxy      dockerproxy.Command `cmd:"" name:"docker-proxy" group:"server" help:"Run a proxy that restricts access to a container engine to what sandboxes need."`
-	Doctor     doctor.Command      `cmd:"" group:"other" help:"Check this machine's setup and verify all stored data, or one conversation's log."`
+	Doctor     doctorCmd           `cmd:"" group:"other" help:"Check this machine's setup and verify all stored data, or one conversation's log."`
 	Bench      capacity.Command    `cmd:"" group:"other" help:"Measure how many agents this machine can carry. Takes about a minute."`
 	Replay     replayCmd           `cmd:"" group:"other" help:"Replay a recorded trajectory in a new sandbox. Needs no server."`
 	OpenAPI    openapiCmd          `cmd:"" group:"other" name:"openapi" help:"Print the OpenAPI 3.1 document."`
@@ -82,7 +81,7 @@ func newParser(c *commands, file *config.Resolver, stdout, stderr io.Writer, mor
 		kong.Writers(stdout, stderr), kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
 		kong.Resolvers(file), config.HomePaths,
-		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, file, opener, importTo, copies, examined, &migrate.Opener{Open: open.Move}, cli.Sessions(folders.List)),
+		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, file, opener, importTo, copies, &migrate.Opener{Open: open.Move}, cli.Sessions(folders.List)),
 	)...)
 }
 

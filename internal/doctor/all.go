@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"deckhand/internal/advice"
 	"deckhand/internal/datadir"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/secret"
@@ -55,15 +56,35 @@ type stored struct {
 
 // Everything verifies the secrets of all users, all conversations and the workspaces. With repair, it repairs what it can.
 func (r *Report) Everything(ctx context.Context, db Everything, dataDir string, repair bool) {
-	keyring, err := secret.OpenKeyring(ctx, dataDir, r.MasterKey, db)
-	if err == nil {
-		err = datadir.UseChain(ctx, db, keyring)
+	if instance, err := db.Meta(ctx, "instance"); err == nil {
+		if err := datadir.CheckWorkspaces(filepath.Join(dataDir, boxes), string(instance)); err != nil {
+			r.Check("workspaces", "", err)
+		}
 	}
-	if r.Check("master key", "can decrypt the stored secrets", fixed(err, "%s", r.masterFix(err, dataDir))); err == nil {
-		r.secrets(ctx, db, keyring)
+	switch keyring, err := Keyring(ctx, db, dataDir, r.MasterKey); {
+	case errors.Is(err, secret.ErrUnused):
+		r.Check("master key", "none yet: the server creates it", nil)
+	default:
+		if r.Check("master key", "can decrypt the stored secrets", advice.With(err, "check the database")); err == nil {
+			r.secrets(ctx, db, keyring)
+		}
 	}
 	r.Conversations(ctx, db, dataDir, repair)
 }
+
+// Keyring opens the keyring of a database and passes the key of the hash chain to it. It writes nothing.
+func Keyring(ctx context.Context, db Everything, dataDir, master string) (*secret.Keyring, error) {
+	keyring, err := secret.ReadKeyring(ctx, dataDir, master, db)
+	if err != nil {
+		return nil, err
+	}
+	return keyring, datadir.UseChain(ctx, unwritten{db}, keyring)
+}
+
+// unwritten is a database in which UseChain creates no key.
+type unwritten struct{ datadir.ChainStore }
+
+func (unwritten) ReadOnly() bool { return true }
 
 // Conversations verifies all conversations, the ledger and workspaces, and the hash chains if the database has their key.
 func (r *Report) Conversations(ctx context.Context, db Everything, dataDir string, repair bool) {
@@ -83,13 +104,13 @@ func (r *Report) Conversations(ctx context.Context, db Everything, dataDir strin
 		}
 	}
 	if err != nil {
-		r.Check("conversations", "", fixed(err, "check the database"))
+		r.Check("conversations", "", advice.With(err, "check the database"))
 		return
 	}
 	if s.bad == 0 {
 		r.Check("conversations", fmt.Sprintf("%d with %d events, all valid", s.conversations, s.events), nil)
 	} else if s.bad > shown {
-		r.Check("conversations", "", fixed(fmt.Errorf("%d of %d are damaged", s.bad, s.conversations), "stop the server and run: deckhand doctor --repair --data-dir %s", dataDir))
+		r.Check("conversations", "", advice.With(fmt.Errorf("%d of %d are damaged", s.bad, s.conversations), "stop the server and run: deckhand doctor --repair --data-dir %s", dataDir))
 	}
 	s.orphans(ctx)
 	s.ledger(ctx)
@@ -112,22 +133,22 @@ func (s *stored) machines(ctx context.Context) error {
 func (s *stored) orphans(ctx context.Context) {
 	numbers, err := s.db.Orphans(ctx)
 	if err != nil {
-		s.Check("events", "", fixed(err, "check the database"))
+		s.Check("events", "", advice.With(err, "check the database"))
 		return
 	}
 	for i, n := range numbers {
 		v := Verification{ID: session.ID(fmt.Sprintf("number-%d", n)), DataDir: s.dir}
 		switch {
 		case i == shown:
-			s.Check("events", "", fixed(fmt.Errorf("%d conversations are missing, but their events still exist", len(numbers)), "restore a backup"))
+			s.Check("events", "", advice.With(fmt.Errorf("%d conversations are missing, but their events still exist", len(numbers)), "restore a backup"))
 			return
 		case !s.repair:
-			s.Check("events", "", fixed(fmt.Errorf("conversation number %d is missing, but its events still exist", n), "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s", s.dir))
+			s.Check("events", "", advice.With(fmt.Errorf("conversation number %d is missing, but its events still exist", n), "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s", s.dir))
 			continue
 		}
 		path, err := s.moveOrphan(ctx, v, n)
 		if err != nil {
-			s.Check("events", "", fixed(err, "stop the server, and run the command again"))
+			s.Check("events", "", advice.With(err, "stop the server, and run the command again"))
 			return
 		}
 		s.Warn("events", fmt.Sprintf("conversation number %d is missing; its events were moved to %s", n, path), "")
@@ -158,12 +179,12 @@ func (r *Report) secrets(ctx context.Context, db Everything, keyring *secret.Key
 	service := settings.New(db, keyring, secret.NewRedactor())
 	users, err := db.Owners(ctx)
 	if err != nil {
-		r.Check("secrets", "", fixed(err, "check the database"))
+		r.Check("secrets", "", advice.With(err, "check the database"))
 		return
 	}
 	for _, u := range users {
 		if _, err := service.Get(ctx, u); err != nil && !errors.Is(err, settings.ErrNotFound) {
-			r.Check("secrets", "", fixed(fmt.Errorf("the secrets of user %s cannot be decrypted: %w", u, err), "restore a backup, or have the user enter them again in Settings"))
+			r.Check("secrets", "", advice.With(fmt.Errorf("the secrets of user %s cannot be decrypted: %w", u, err), "restore a backup, or have the user enter them again in Settings"))
 			return
 		}
 	}
@@ -192,24 +213,13 @@ func (s *stored) one(ctx context.Context, id session.ID) {
 		}
 		s.money.unknown = true
 		if s.bad++; s.bad <= shown {
-			if p := (*Problem)(nil); !errors.As(err, &p) {
-				err = fixed(err, "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s %s", s.dir, id)
-			}
-			s.Check("conversation", "", prefixed(err, fmt.Sprintf("%s is valid up to event %d", id, st.Last)))
+			err = advice.With(err, "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s %s", s.dir, id)
+			s.Check("conversation", "", fmt.Errorf("%s is valid up to event %d: %w", id, st.Last, err))
 		}
 		return
 	}
 	s.money.add(st)
 	s.workspace(st)
-}
-
-// prefixed puts a text before an error or a problem.
-func prefixed(err error, text string) error {
-	p := (*Problem)(nil)
-	if !errors.As(err, &p) {
-		return fmt.Errorf("%s: %w", text, err)
-	}
-	return &Problem{fmt.Errorf("%s: %w", text, p.Err), p.Fix}
 }
 
 // workspace checks that the local workspace of a conversation exists, unless it is on another machine.
@@ -238,7 +248,7 @@ func (s *stored) workspaces() {
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			s.Check("workspaces", "", fixed(err, "make the user of the server its owner: chown -R USER %s", dir))
+			s.Check("workspaces", "", advice.With(err, "make the user of the server its owner: chown -R USER %s", dir))
 		}
 		return
 	}
@@ -255,7 +265,7 @@ func (s *stored) workspaces() {
 		if !s.repair {
 			s.Warn("workspace", path+" belongs to no conversation", "the server moves it to "+filepath.Join(dir, ".set-aside")+" when it starts; or stop the server and run: deckhand doctor --repair --data-dir "+s.dir)
 		} else if err := s.setAside(dir, n.Name()); err != nil {
-			s.Check("workspace", "", fixed(err, "stop the server, and run the command again"))
+			s.Check("workspace", "", advice.With(err, "stop the server, and run the command again"))
 		}
 	}
 	s.Check("workspaces", fmt.Sprintf("%d, of which %d belong to no conversation", found, orphans), nil)

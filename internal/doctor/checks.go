@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"deckhand/internal/advice"
 	"deckhand/internal/control"
 	"deckhand/internal/datadir"
 	"deckhand/internal/sandbox/drivers"
@@ -33,16 +34,16 @@ func DataDir(dir string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return creatable(dir)
 	case errors.Is(err, fs.ErrPermission):
-		return fixed(err, "run this command as the user of the server, or: chown -R USER %s", dir)
+		return advice.With(err, "run this command as the user of the server, or: chown -R USER %s", dir)
 	case err != nil:
-		return fixed(err, "choose another --data-dir")
+		return advice.With(err, "choose another --data-dir")
 	case !info.IsDir():
-		return fixed(errors.New("not a folder"), "choose another --data-dir")
+		return advice.With(errors.New("not a folder"), "choose another --data-dir")
 	case info.Mode().Perm()&0o077 != 0:
-		return fixed(errors.New("other users can read it"), "chmod 700 %s", dir)
+		return advice.With(errors.New("other users can read it"), "chmod 700 %s", dir)
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() && os.Geteuid() != 0 {
-		return fixed(fmt.Errorf("it belongs to user %d, and this command runs as user %d", s.Uid, os.Geteuid()), "run this command and the server as the same user, for example: sudo -u '#%d' deckhand doctor --data-dir %s", s.Uid, dir)
+		return advice.With(fmt.Errorf("it belongs to user %d, and this command runs as user %d", s.Uid, os.Geteuid()), "run this command and the server as the same user, for example: sudo -u '#%d' deckhand doctor --data-dir %s", s.Uid, dir)
 	}
 	if err := writable(dir); err != nil {
 		return err
@@ -56,7 +57,7 @@ func creatable(dir string) error {
 	for {
 		info, err := os.Stat(parent)
 		if err == nil && !info.IsDir() {
-			return fixed(fmt.Errorf("cannot be created: %s is not a folder", parent), "choose another --data-dir")
+			return advice.With(fmt.Errorf("cannot be created: %s is not a folder", parent), "choose another --data-dir")
 		}
 		if err == nil {
 			break
@@ -68,7 +69,7 @@ func creatable(dir string) error {
 		parent = up
 	}
 	if err := writable(parent); err != nil {
-		return fixed(fmt.Errorf("cannot be created in %s: %w", parent, errors.Unwrap(err)), "install -d -m 700 -o USER %s, where USER runs the server, or choose another --data-dir", dir)
+		return advice.With(fmt.Errorf("cannot be created in %s: %w", parent, errors.Unwrap(err)), "install -d -m 700 -o USER %s, where USER runs the server, or choose another --data-dir", dir)
 	}
 	return space(parent)
 }
@@ -77,11 +78,11 @@ func writable(dir string) error {
 	probe, err := os.CreateTemp(dir, ".doctor-")
 	switch {
 	case errors.Is(err, syscall.EROFS):
-		return fixed(err, "mount the file system writable (mount -o remount,rw …), or choose another --data-dir")
+		return advice.With(err, "mount the file system writable (mount -o remount,rw …), or choose another --data-dir")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fixed(err, "free some space, or choose a --data-dir on another disk")
+		return advice.With(err, "free some space, or choose a --data-dir on another disk")
 	case err != nil:
-		return fixed(err, "give the folder to the user of the server: chown -R USER %s", dir)
+		return advice.With(err, "give the folder to the user of the server: chown -R USER %s", dir)
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
@@ -93,10 +94,10 @@ func space(dir string) error {
 	}
 	const fix = "free some space (df -h %s), or choose a --data-dir on another disk"
 	if free := int64(disk.Bavail) * int64(disk.Bsize); free < minBytes {
-		return fixed(fmt.Errorf("only %d MiB of disk space left; at least 100 MiB are needed", free>>20), fix, dir)
+		return advice.With(fmt.Errorf("only %d MiB of disk space left; at least 100 MiB are needed", free>>20), fix, dir)
 	}
 	if disk.Files > 0 && disk.Ffree < minInodes {
-		return fixed(fmt.Errorf("only %d inodes left on the disk", disk.Ffree), "delete files that are not needed (df -i %s), or choose a --data-dir on another disk", dir)
+		return advice.With(fmt.Errorf("only %d inodes left on the disk", disk.Ffree), "delete files that are not needed (df -i %s), or choose a --data-dir on another disk", dir)
 	}
 	return nil
 }
@@ -110,15 +111,15 @@ func Address(addr, dataDir string) error {
 	case errors.Is(err, syscall.EADDRINUSE) && control.Running(dataDir):
 		return nil // the server of this data directory
 	case errors.Is(err, syscall.EADDRINUSE) && datadir.InUse(dataDir):
-		return fixed(errors.New("in use, probably by the server of this data directory, which does not respond"), "look at its log: journalctl -u deckhand")
+		return advice.With(errors.New("in use, probably by the server of this data directory, which does not respond"), "look at its log: journalctl -u deckhand")
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fixed(errors.New("in use by another program"), "find the program with: ss -ltnp 'sport = :%s'; stop it, or choose another --addr", port(addr))
+		return advice.With(errors.New("in use by another program"), "find the program with: ss -ltnp 'sport = :%s'; stop it, or choose another --addr", port(addr))
 	case errors.Is(err, syscall.EACCES):
-		return fixed(err, "ports below 1024 need root: choose another --addr behind a reverse proxy, or add AmbientCapabilities=CAP_NET_BIND_SERVICE and CapabilityBoundingSet=CAP_NET_BIND_SERVICE to the systemd unit")
+		return advice.With(err, "ports below 1024 need root: choose another --addr behind a reverse proxy, or add AmbientCapabilities=CAP_NET_BIND_SERVICE and CapabilityBoundingSet=CAP_NET_BIND_SERVICE to the systemd unit")
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fixed(errors.New("this machine does not have this address"), "list its addresses with: ip addr; and correct --addr")
+		return advice.With(errors.New("this machine does not have this address"), "list its addresses with: ip addr; and correct --addr")
 	}
-	return fixed(err, "set --addr to HOST:PORT, such as 127.0.0.1:3000")
+	return advice.With(err, "set --addr to HOST:PORT, such as 127.0.0.1:3000")
 }
 
 func port(addr string) string {
@@ -134,7 +135,7 @@ func (r *Report) Git(driver string) {
 		return
 	}
 	if err != nil {
-		r.Check("git", "", fixed(errors.New("not found in PATH: agents in local sandboxes cannot use repositories"), "install it: apt-get install git (Debian, Ubuntu), dnf install git (Fedora)"))
+		r.Check("git", "", advice.With(errors.New("not found in PATH: agents in local sandboxes cannot use repositories"), "install it: apt-get install git (Debian, Ubuntu), dnf install git (Fedora)"))
 		return
 	}
 	r.Check("git", path, nil)
@@ -148,7 +149,7 @@ func Clock(now time.Time, files ...string) error {
 	for _, f := range files {
 		info, err := os.Stat(f)
 		if err == nil && info.ModTime().Sub(now) > clockSlack {
-			return fixed(fmt.Errorf("the clock is wrong: %s was written at %s, and it is %s now", f, info.ModTime().Format(time.RFC3339), now.Format(time.RFC3339)),
+			return advice.With(fmt.Errorf("the clock is wrong: %s was written at %s, and it is %s now", f, info.ModTime().Format(time.RFC3339), now.Format(time.RFC3339)),
 				"set the clock: timedatectl set-ntp true. Logins and sign-on fail with a wrong clock")
 		}
 	}
@@ -171,22 +172,26 @@ func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, 
 	_, err := os.Stat(dataDir)
 	remote := errors.Is(err, fs.ErrNotExist)
 	if _, err := os.Stat(path); path != "" && (remote || errors.Is(err, fs.ErrNotExist)) {
-		r.Check("database opens", "none yet: the server creates it", nil)
+		r.Check("database opens", "none yet: the server creates it", datadir.CheckWorkspaces(filepath.Join(dataDir, boxes), ""))
 		return
 	}
-	db, err := open(ctx, Opening{Existing: remote, Exclusive: repair && !remote})
+	db, err := open(ctx, Opening{Existing: remote || !repair, Exclusive: repair && !remote})
 	if errors.Is(err, store.ErrNone) {
-		r.Check("database opens", "the database server responds; the tables are created by the server", nil)
+		r.Check("database opens", "the database server responds; the tables are created by the server", datadir.CheckWorkspaces(filepath.Join(dataDir, boxes), ""))
+		return
+	}
+	if errors.Is(err, store.ErrOutdated) {
+		r.Warn("database opens", err.Error()+", so the stored data was not verified", "start this version of deckhand on it once, and run the command again")
 		return
 	}
 	if err != nil {
-		r.Check("database opens", "", fixed(err, "%s", databaseFix(err, path)))
+		r.Check("database opens", "", advice.With(err, "%s", databaseFix(err, path)))
 		return
 	}
 	defer db.Close()
 	var one interface{ DamagedConversation() string }
 	if err := db.Check(ctx); err != nil && !errors.As(err, &one) {
-		r.Check("database opens", "", fixed(err, "%s", databaseFix(err, path)))
+		r.Check("database opens", "", advice.With(err, "%s", databaseFix(err, path)))
 		return
 	}
 	r.Check("database opens", "", nil)
@@ -198,7 +203,7 @@ func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, 
 	}
 	if one != nil && failed == r.failed { // the checks of the conversations did not find it, or repaired it
 		if err := db.Check(ctx); err != nil {
-			r.Check("database", "", fixed(err, "%s", databaseFix(err, path)))
+			r.Check("database", "", advice.With(err, "%s", databaseFix(err, path)))
 		}
 	}
 }
@@ -206,7 +211,7 @@ func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, 
 // remote verifies the database of servers whose data directories are on other machines.
 func (r *Report) remote(ctx context.Context, db Everything, dataDir string, repair bool) {
 	if repair {
-		r.Check("repair", "", fixed(fmt.Errorf("there is no data directory at %s, in which a repair saves removed events", dataDir), "use the --data-dir of a server"))
+		r.Check("repair", "", advice.With(fmt.Errorf("there is no data directory at %s, in which a repair saves removed events", dataDir), "use the --data-dir of a server"))
 	}
 	if r.MasterKey == "" {
 		r.Warn("master key", "not available: secrets and hash chains are not verified", "use the --data-dir of a server, or set DECKHAND_MASTER_KEY")
@@ -251,18 +256,4 @@ func databaseFix(err error, path string) string {
 		return "give the file to the user of the server: chown USER " + path + "*; chmod 600 " + path + "*"
 	}
 	return "check the file " + path + " and its disk; if it cannot be repaired, restore a backup"
-}
-
-// masterFix says what to do about a master key that cannot be used.
-func (r *Report) masterFix(err error, dataDir string) string {
-	path := filepath.Join(dataDir, "master.key")
-	switch {
-	case err == nil:
-		return ""
-	case r.MasterKey != "":
-		return "set DECKHAND_MASTER_KEY to the key that this database was encrypted with: 32 bytes as base64 or hex"
-	case strings.Contains(err.Error(), "readable by others"), strings.Contains(err.Error(), "chmod"), strings.Contains(err.Error(), "can read"):
-		return "chmod 600 " + path
-	}
-	return "restore the master.key that belongs to this database (it should be backed up separately), or set DECKHAND_MASTER_KEY; without it, stored secrets must be entered again"
 }

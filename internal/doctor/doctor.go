@@ -11,25 +11,9 @@ import (
 	"strings"
 
 	"deckhand/api"
+	"deckhand/internal/advice"
 	"deckhand/internal/sandbox/drivers"
 )
-
-// Problem is a failed check and its fix: a command to run or a setting to change.
-type Problem struct {
-	Err error
-	Fix string
-}
-
-func (p *Problem) Error() string { return p.Err.Error() + "; " + p.Fix }
-func (p *Problem) Unwrap() error { return p.Err }
-
-// fixed makes a Problem; nil stays nil.
-func fixed(err error, fix string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return &Problem{err, fmt.Sprintf(fix, args...)}
-}
 
 // Report writes what was found: a line for each check, and below a failed one how to fix it.
 type Report struct {
@@ -47,10 +31,7 @@ func (r *Report) Check(what, detail string, err error) {
 		return
 	}
 	r.failed++
-	text, fix := err.Error(), ""
-	if p := (*Problem)(nil); errors.As(err, &p) {
-		text, fix = p.Err.Error(), p.Fix
-	}
+	text, fix := advice.Split(err)
 	fmt.Fprintf(r.Out, "FAIL  %-16s %s\n", what, text)
 	r.fix(fix)
 }
@@ -84,7 +65,7 @@ func (r *Report) Result() error {
 func (r *Report) Model(found api.ModelReport) {
 	var err error
 	if !found.OK {
-		err = fixed(fmt.Errorf("agents cannot use %s", found.Model), "see the lines below; change the model, its key or its base URL in Settings, Models")
+		err = advice.With(fmt.Errorf("agents cannot use %s", found.Model), "see the lines below; change the model, its key or its base URL in Settings, Models")
 	}
 	r.Check("model", found.Model, err)
 	for _, k := range found.Checks {
@@ -105,7 +86,7 @@ func (r *Report) Model(found api.ModelReport) {
 func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Config) string {
 	dir, err := os.MkdirTemp("", "deckhand-doctor-")
 	if err != nil {
-		r.Check("sandbox", "", fixed(err, "make %s writable, or set TMPDIR to another folder", os.TempDir()))
+		r.Check("sandbox", "", advice.With(err, "make %s writable, or set TMPDIR to another folder", os.TempDir()))
 		return ""
 	}
 	defer os.RemoveAll(dir)
@@ -115,7 +96,7 @@ func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Co
 	}
 	d, err := drivers.Open(ctx, config(dir))
 	if err != nil {
-		r.Check("sandbox", "", fixed(err, "set another driver with --sandbox, or correct --docker-host"))
+		r.Check("sandbox", "", advice.With(err, "set another driver with --sandbox"))
 		return ""
 	}
 	defer d.Close()
@@ -136,7 +117,7 @@ func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Co
 		found := f.What + ": " + strings.TrimRight(f.Found, ".")
 		switch {
 		case f.Fatal:
-			r.Check("  "+d.Name, "", fixed(errors.New(found), "%s", f.Fix))
+			r.Check("  "+d.Name, "", advice.With(errors.New(found), "%s", f.Fix))
 		case !f.OK:
 			r.Warn("  "+d.Name, found, f.Fix)
 		default:

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"deckhand/api"
-	"deckhand/internal/llm/catalogue"
+	"deckhand/internal/advice"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/outbound"
 	"deckhand/internal/provider"
@@ -24,25 +24,25 @@ type Settings interface {
 type ModelOf struct {
 	User    string
 	DataDir string
-	Models  map[string]catalogue.Override
+	Models  connect.Connector
 	Reach   outbound.Policy
 }
 
 // StoredModel tests the stored model of a user in the same way as the server.
 func (r *Report) StoredModel(ctx context.Context, db Settings, m ModelOf) error {
-	keyring, err := secret.OpenKeyring(ctx, m.DataDir, r.MasterKey, db)
-	if err != nil {
-		return fixed(err, "%s", r.masterFix(err, m.DataDir))
+	keyring, err := secret.ReadKeyring(ctx, m.DataDir, r.MasterKey, db)
+	if err != nil && !errors.Is(err, secret.ErrUnused) {
+		return advice.With(err, "check the database")
 	}
 	client := outbound.NewClient(m.Reach, 0)
 	defer client.CloseIdleConnections()
-	known := &provider.Models{Settings: settings.New(db, keyring, secret.NewRedactor()), Client: client, Connector: connect.Connector{Catalogue: catalogue.New(m.Models)}}
+	known := &provider.Models{Settings: settings.New(db, keyring, secret.NewRedactor()), Client: client, Connector: m.Models}
 	found, err := known.Test(ctx, m.User, api.TestModel{})
 	if errors.Is(err, settings.ErrNotFound) {
-		return fixed(fmt.Errorf("user %s has no stored settings", m.User), "choose another user with --user, or log in as this user and choose a model")
+		return advice.With(fmt.Errorf("user %s has no stored settings", m.User), "choose another user with --user, or log in as this user and choose a model")
 	}
 	if err != nil {
-		return fixed(err, "correct the model in Settings, Models")
+		return advice.With(err, "correct the model in Settings, Models")
 	}
 	r.Model(found)
 	return nil

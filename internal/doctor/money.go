@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"deckhand/internal/advice"
 	"deckhand/internal/session"
 	"deckhand/internal/store"
 )
@@ -83,7 +84,7 @@ func (s *stored) ledger(ctx context.Context) {
 		for user, spent := range s.money.spent {
 			has, err := s.db.Spending(ctx, user, "")
 			if err != nil {
-				s.Check("ledger", "", fixed(err, "check the database"))
+				s.Check("ledger", "", advice.With(err, "check the database"))
 				return
 			}
 			sum := session.Money(0)
@@ -92,14 +93,14 @@ func (s *stored) ledger(ctx context.Context) {
 			}
 			if sum < spent {
 				wrong++
-				s.Check("ledger", "", fixed(fmt.Errorf("the ledger has $%.4f for user %s, whose conversations spent $%.4f", sum.Dollars(), user, spent.Dollars()), "restore a backup; until then, the user can spend more than the monthly limit"))
+				s.Check("ledger", "", advice.With(fmt.Errorf("the ledger has $%.4f for user %s, whose conversations spent $%.4f", sum.Dollars(), user, spent.Dollars()), "restore a backup; until then, the user can spend more than the monthly limit"))
 			}
 		}
 	}
 	more, err := s.reservations(ctx)
 	switch {
 	case err != nil:
-		s.Check("ledger", "", fixed(err, "check the database"))
+		s.Check("ledger", "", advice.With(err, "check the database"))
 	case wrong+more == 0:
 		s.Check("ledger", "agrees with the conversations", nil)
 	}

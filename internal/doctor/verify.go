@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"deckhand/internal/advice"
 	"deckhand/internal/datadir"
 	"deckhand/internal/session"
 )
@@ -45,7 +46,7 @@ func (v Verification) fold(ctx context.Context) (st session.State, damage, err e
 				return st, damage, nil
 			}
 			if errors.Is(damage, session.ErrNewer) {
-				damage = fixed(damage, "check the conversation with that version of deckhand")
+				damage = advice.With(damage, "check the conversation with that version of deckhand")
 			}
 			return st, nil, damage
 		}

@@ -8,15 +8,18 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
 
+	"deckhand/internal/advice"
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/backups"
 	"deckhand/internal/config"
-	"deckhand/internal/datadir"
 	checks "deckhand/internal/doctor"
+	"deckhand/internal/llm/catalogue"
+	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/scripted"
 	"deckhand/internal/sandbox/boxflags"
 	"deckhand/internal/sandbox/drivers"
@@ -32,9 +35,6 @@ type Opener struct {
 
 // Command is deckhand doctor.
 type Command struct {
-	config.DataFlags
-	boxflags.Flags
-	config.ListenFlags
 	Model        bool   `name:"model" help:"Also test a user's stored model. Makes a few short model calls, which are billed."`
 	User         string `name:"user" default:"admin" placeholder:"NAME" help:"User whose model to test (default: ${default})."`
 	Backups      string `name:"backups" placeholder:"DIR" help:"Also read all backups in this folder and check their hashes."`
@@ -42,15 +42,37 @@ type Command struct {
 	Conversation string `arg:"" optional:"" help:"Verify the log of the conversation with this ID instead."`
 }
 
+// checkup is a run of the command.
+type checkup struct {
+	*Command
+	Server
+}
+
+// Server is the server that is checked, by its flags. Check returns the error with which it would refuse all of its flags.
+type Server struct {
+	config.DataFlags
+	boxflags.Flags
+	config.ListenFlags
+	Check func() error `kong:"-"`
+}
+
 // Run runs the checks and says how to fix each problem.
-func (c *Command) Run(ctx context.Context, file *config.Resolver, o *cli.Output, open *Opener) error {
+func (cmd *Command) Run(ctx context.Context, file *config.Resolver, o *cli.Output, open *Opener, server Server) error {
+	c := &checkup{Command: cmd, Server: server}
 	if c.Conversation != "" {
 		return c.verify(ctx, o.Stdout, open)
 	}
 	r := &checks.Report{Out: o.Stdout, MasterKey: config.MasterKey()}
 	r.Check("data dir", c.DataDir, checks.DataDir(c.DataDir))
+	settings := c.Check()
+	if settings != nil {
+		settings = advice.With(file.Located(settings), "correct the setting; deckhand config show lists all settings and where they are set")
+	}
+	r.Check("settings", "a server starts with them", settings)
 	where, err := c.Served()
-	r.Check("database", where.String(), err)
+	if c.CheckDatabase() == nil { // otherwise it is one of the settings
+		r.Check("database", where.String(), err)
+	}
 	r.Check("clock", time.Now().Format(time.RFC3339), checks.Clock(time.Now(), where.Path))
 	if err == nil {
 		r.Stored(ctx, c.DataDir, where.Path, c.Repair, func(ctx context.Context, o checks.Opening) (checks.Everything, error) {
@@ -60,11 +82,13 @@ func (c *Command) Run(ctx context.Context, file *config.Resolver, o *cli.Output,
 	if c.Backups != "" {
 		n, err := backups.All(ctx, c.Backups, o.Stderr)
 		if err != nil && !errors.Is(err, fs.ErrPermission) { // that error says what to do
-			err = &checks.Problem{Err: err, Fix: "make a new backup: deckhand backup " + c.Backups}
+			err = advice.With(err, "make a new backup: deckhand backup %s", c.Backups)
 		}
 		r.Check("backups", fmt.Sprintf("%d, all valid", n), err)
 	}
-	r.Check("address", c.Addr, checks.Address(c.Addr, c.DataDir))
+	if _, _, err := net.SplitHostPort(c.Addr); err == nil {
+		r.Check("address", c.Addr, checks.Address(c.Addr, c.DataDir))
+	}
 	r.Git(r.Sandbox(ctx, func(dir string) drivers.Config { return c.Driver(dir, "doctor", nil, slog.New(slog.DiscardHandler)) }))
 	r.Check("built-in model", scripted.Demo+" needs no key and no network", nil)
 	if c.Model {
@@ -76,7 +100,7 @@ func (c *Command) Run(ctx context.Context, file *config.Resolver, o *cli.Output,
 }
 
 // verify verifies one conversation.
-func (c *Command) verify(ctx context.Context, out io.Writer, open *Opener) error {
+func (c *checkup) verify(ctx context.Context, out io.Writer, open *Opener) error {
 	db, err := open.Existing(ctx, c.DataFlags, c.Repair)
 	if err != nil {
 		return err
@@ -94,11 +118,11 @@ func chained(ctx context.Context, db checks.Everything, dataDir string) error {
 	if _, err := os.Stat(filepath.Join(dataDir, "master.key")); err != nil && env == "" {
 		return nil
 	}
-	keyring, err := secret.OpenKeyring(ctx, dataDir, env, db)
-	if err != nil {
-		return err
+	_, err := checks.Keyring(ctx, db, dataDir, env)
+	if errors.Is(err, secret.ErrUnused) {
+		return nil
 	}
-	return datadir.UseChain(ctx, db, keyring)
+	return err
 }
 
 // VerifyAll verifies all conversations of a data directory.
@@ -123,7 +147,7 @@ func (o *Opener) VerifyAll(ctx context.Context, c config.DataFlags, out io.Write
 }
 
 // model tests the stored model of the user.
-func (c *Command) model(ctx context.Context, file *config.Resolver, r *checks.Report, open *Opener) error {
+func (c *checkup) model(ctx context.Context, file *config.Resolver, r *checks.Report, open *Opener) error {
 	reach, err := c.Reach()
 	if err != nil {
 		return err
@@ -133,5 +157,5 @@ func (c *Command) model(ctx context.Context, file *config.Resolver, r *checks.Re
 		return err
 	}
 	defer db.Close()
-	return r.StoredModel(ctx, db, checks.ModelOf{User: c.User, DataDir: c.DataDir, Models: file.Models(), Reach: reach})
+	return r.StoredModel(ctx, db, checks.ModelOf{User: c.User, DataDir: c.DataDir, Models: connect.Connector{Catalogue: catalogue.New(file.Models())}, Reach: reach})
 }

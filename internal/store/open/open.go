@@ -75,6 +75,21 @@ func Audit(db store.Backend) store.Audit {
 	return sqliteaudit.Audit{DB: db.(*sqlite.DB)}
 }
 
+// Audited is a database with its audit, for the doctor.
+type Audited struct {
+	store.Backend
+	store.Audit
+}
+
+// Owners returns the names of all users.
+func (a Audited) Owners(ctx context.Context) (names []string, err error) {
+	users, err := a.Users(ctx)
+	for _, u := range users {
+		names = append(names, u.Name)
+	}
+	return names, err
+}
+
 // usable closes a database into which an installation is still being moved.
 func usable(ctx context.Context, d config.Database, db store.Backend) (store.Backend, error) {
 	moving, err := db.Meta(ctx, store.MetaMove)
