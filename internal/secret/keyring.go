@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"deckhand/internal/advice"
+	"deckhand/internal/secret/keylock"
 )
 
 var (
@@ -84,7 +85,7 @@ type openKey struct {
 	aead cipher.AEAD
 }
 
-// OpenKeyring loads the master key (see LoadMaster) and checks that it belongs to the
+// OpenKeyring takes the master key from env, the value of DECKHAND_MASTER_KEY, or else from the file in dataDir, and checks that it belongs to the
 // data in the store, else ErrWrongMaster. It completes an interrupted rotation.
 func OpenKeyring(ctx context.Context, dataDir, env string, store KeyStore) (*Keyring, error) {
 	k := &Keyring{store: store, cache: map[string]*openKey{}, step: func(string) error { return nil }}
@@ -93,7 +94,7 @@ func OpenKeyring(ctx context.Context, dataDir, env string, store KeyStore) (*Key
 		k.master, err = parseEnv(env)
 	} else {
 		// No rotation may start until the key is known to be the current one.
-		unlock, lockErr := lock(filepath.Join(dataDir, lockFile))
+		unlock, lockErr := keylock.Lock(filepath.Join(dataDir, lockFile))
 		if lockErr != nil {
 			return nil, lockErr
 		}

@@ -184,7 +184,7 @@ func TestMasterFromEnv(t *testing.T) {
 	if !errors.Is(err, ErrWrongMaster) {
 		t.Errorf("another key gave %v", err)
 	}
-	if _, err := LoadMaster("", forms[0]); err != nil {
+	if _, err := ParseMaster(forms[0]); err != nil {
 		t.Error(err)
 	}
 }
@@ -198,9 +198,9 @@ func TestMasterFile(t *testing.T) {
 		t.Fatalf("mode %v, %v", info.Mode(), err)
 	}
 	wantOpen(t, open(t, dir, "", store), "ann", "f", sealed, canary)
-	m, err := LoadMaster(dir, "")
+	m, err := readMaster(path)
 	if err != nil || m.ID() != store.master {
-		t.Errorf("LoadMaster: %v, %v", m.ID(), err)
+		t.Errorf("readMaster: %v, %v", m.ID(), err)
 	}
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o660, 0o610} {
 		if err := os.Chmod(path, mode); err != nil {

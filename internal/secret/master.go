@@ -99,20 +99,6 @@ func ParseMaster(text string) (Master, error) {
 	return Master{}, errors.New("a master key must be 32 bytes as base64 or hex; create one with `openssl rand -base64 32`")
 }
 
-// LoadMaster returns the master key from env, the value of DECKHAND_MASTER_KEY, or, if
-// that is empty, from the file master.key in dataDir, which it creates if it is missing.
-func LoadMaster(dataDir, env string) (Master, error) {
-	if env != "" {
-		return parseEnv(env)
-	}
-	unlock, err := lock(filepath.Join(dataDir, lockFile))
-	if err != nil {
-		return Master{}, err
-	}
-	defer unlock()
-	return loadOrMake(dataDir)
-}
-
 // CheckMaster checks the master key in the environment, which may be "".
 func CheckMaster(env string) error {
 	if env == "" {
@@ -130,7 +116,7 @@ func parseEnv(env string) (Master, error) {
 	return m, nil
 }
 
-// loadOrMake needs the lock.
+// loadOrMake returns the master key in the file master.key, which it creates if it is missing. It needs the lock.
 func loadOrMake(dataDir string) (Master, error) {
 	m, err := readMaster(filepath.Join(dataDir, keyFile))
 	if !errors.Is(err, fs.ErrNotExist) {

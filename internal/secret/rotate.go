@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"deckhand/internal/secret/keylock"
 )
 
 // Rotate replaces the master key in the file by a new random one and rewraps all data
@@ -17,7 +19,7 @@ func (k *Keyring) Rotate(ctx context.Context) error {
 	if k.dataDir == "" {
 		return errors.New("the master key comes from " + EnvMaster + "; give the new key explicitly")
 	}
-	unlock, err := lock(filepath.Join(k.dataDir, lockFile))
+	unlock, err := keylock.Lock(filepath.Join(k.dataDir, lockFile))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 //go:build unix
 
-package secret
+// Package keylock locks the files of the master key of a data directory, for processes that may change them.
+package keylock
 
 import (
 	"errors"
@@ -8,9 +9,9 @@ import (
 	"syscall"
 )
 
-// lock prevents other processes and goroutines from changing the key files at the same
+// Lock prevents other processes and goroutines from changing the key files at the same
 // time. The kernel releases it if the process dies.
-func lock(path string) (unlock func(), err error) {
+func Lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, syscall.EROFS) {
 		return func() {}, nil // read-only: the key files cannot change
