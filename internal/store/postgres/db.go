@@ -17,6 +17,7 @@ import (
 	"deckhand/internal/store/postgres/members"
 	"deckhand/internal/store/postgres/pg"
 	"deckhand/internal/store/postgres/records"
+	"deckhand/internal/store/postgres/refusal"
 )
 
 const (
@@ -107,7 +108,7 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	}
 	if err != nil {
 		base.Close()
-		return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, advised(config, err))
+		return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, refusal.Explain(config, err))
 	}
 	db.writer = newWriter(db)
 	if o.Upkeep && !base.ReadOnly {

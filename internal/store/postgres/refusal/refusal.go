@@ -1,4 +1,5 @@
-package postgres
+// Package refusal explains why PostgreSQL does not let a server use its database, and what to do.
+package refusal
 
 import (
 	"crypto/tls"
@@ -13,7 +14,7 @@ import (
 	"deckhand/internal/store/postgres/pg"
 )
 
-// explained is an error with a text of ours.
+// explained is an error with another text.
 type explained struct {
 	text string
 	error
@@ -22,9 +23,9 @@ type explained struct {
 func (e explained) Error() string { return e.text }
 func (e explained) Unwrap() error { return e.error }
 
-// advised adds to an error of opening a database why PostgreSQL refused it, and what to do. Statements that fail later are not a matter of
+// Explain adds to an error of opening a database why PostgreSQL refused it, and what to do. Statements that fail later are not a matter of
 // settings, and keep their errors.
-func advised(c *pgconn.Config, err error) error {
+func Explain(c *pgconn.Config, err error) error {
 	reason, fix := cause(c, err)
 	if reason == "" {
 		return err
@@ -41,7 +42,7 @@ func cause(c *pgconn.Config, err error) (reason, fix string) {
 	if e := (*pgconn.PgError)(nil); errors.As(err, &e) {
 		said = *e
 	}
-	database, user := quoted([]string{c.Database}), quoted([]string{c.User})
+	database, user := quoted(c.Database), quoted(c.User)
 	switch said.Code {
 	case "3D000": // invalid_catalog_name
 		return fmt.Sprintf("the database %s does not exist", database),
@@ -55,7 +56,7 @@ func cause(c *pgconn.Config, err error) (reason, fix string) {
 		return forbidden(said, database, user)
 	case "53300": // too_many_connections
 		return "PostgreSQL has no free connections",
-			"raise max_connections of PostgreSQL, or the CONNECTION LIMIT of the user or database, if they have one; or set a lower " + poolOption + " in --database-url"
+			"raise max_connections of PostgreSQL, or the CONNECTION LIMIT of the user or database, if they have one; or set a lower pool_max_conns in --database-url"
 	case "":
 		return unconnected(err)
 	}
@@ -111,3 +112,6 @@ func last(err error) string {
 	}
 	return pg.Brief(err)
 }
+
+// quoted is an identifier of SQL.
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
