@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"net"
 	"os"
@@ -359,6 +361,17 @@ func TestUsers(t *testing.T) {
 	}
 	if works() != 200 {
 		t.Error("an enabled user does not come in")
+	}
+}
+
+// A server that is stopped during its start ends like one that is stopped later.
+func TestStoppedDuringStart(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	if code := run(ctx, []string{"serve", "--data-dir", filepath.Join(t.TempDir(), "data"), "--addr", "127.0.0.1:0", "--sandbox", "host"}, &out, &errs); code != 0 || strings.Contains(errs.String(), "canceled") {
+		t.Errorf("exit code %d, says %s %s", code, &out, &errs)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestDoctorSaysTheFix(t *testing.T) {
 			}
 			return nil
 		}), says: "FAIL  database opens .*belong to another database", fix: "restore it from a backup.*mv .*/boxes"},
-		"no such root file system": {dir: fresh, args: "--sandbox local --sandbox-rootfs /nonexistent", says: "FAIL  sandbox .*/nonexistent", fix: "correct --sandbox-rootfs"},
+		"no such root file system": {dir: fresh, args: "--sandbox local --sandbox-rootfs /nonexistent", says: "FAIL  sandbox .*--sandbox-rootfs .*/nonexistent", fix: "correct the flag that it names"},
 		"not a public URL":         {dir: fresh, args: "--public-url foo", says: "FAIL  settings .*--public-url must be", fix: "correct the setting"},
 		"no TLS":                   {dir: fresh, args: "--addr 0.0.0.0:0", says: "FAIL  settings .*keys would be sent unencrypted", fix: "correct the setting"},
 		"a flag of serve":          {dir: fresh, args: "--metrics-addr nowhere", says: "FAIL  settings .*--metrics-addr", fix: "correct the setting"},

@@ -96,7 +96,7 @@ func (r *Report) Sandbox(ctx context.Context, config func(dir string) drivers.Co
 	}
 	d, err := drivers.Open(ctx, config(dir))
 	if err != nil {
-		r.Check("sandbox", "", advice.With(err, "set another driver with --sandbox"))
+		r.Check("sandbox", "", advice.With(err, "correct the flag that it names, or set another driver with --sandbox"))
 		return ""
 	}
 	defer d.Close()

@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"deckhand/internal/advice"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/checkpoint"
 	"deckhand/internal/sandbox/local/box"
@@ -124,7 +123,7 @@ func New(o Options) (*Driver, error) {
 			_, err = os.ReadDir(root)
 		}
 		if err != nil {
-			return nil, advice.With(fmt.Errorf("the root file system of sandboxes cannot be read: %w", err), "correct --sandbox-rootfs, a folder with an unpacked Linux system; without it, sandboxes use this machine's")
+			return nil, fmt.Errorf("the root file system of --sandbox-rootfs cannot be read: %w", err)
 		}
 		o.RootFS = root
 	}
