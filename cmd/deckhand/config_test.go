@@ -95,7 +95,7 @@ func TestSourcesOfSettings(t *testing.T) {
 		"models":            {Value: "(set)", Source: "config file"},
 		"master-key":        {Value: "xxxxx", Source: "environment DECKHAND_MASTER_KEY"},
 		"user-sandboxes":    {Value: "0", Source: "default", Default: "one per 128 MiB of this machine's memory, but at least 16"},
-		"delete-after":      {Value: "0s", Source: "default", Default: "never"},
+		"delete-after":      {Value: "0", Source: "default", Default: "never"},
 		"user-budget":       {Value: "0", Source: "default", Default: "none"},
 		"max-queued":        {Value: "0", Source: "default", Default: "10,000"},
 	} {
