@@ -66,7 +66,8 @@ export class Status {
   /** follow takes what only new events tell. */
   follow(e: Event): void {
     if (e.kind === "titled") this.title = e.payload.title;
-    else if (e.kind === "workspace_step") this.starting = ({ cloning: "setup", missing: "" } as Record<string, string>)[e.payload.step] ?? e.payload.step;
+    else if (e.kind === "workspace_step")
+      this.starting = ({ cloning: "setup", missing: "" } as Record<string, string>)[e.payload.step] ?? e.payload.step;
     else if (e.kind === "workspace_ready") this.starting = "";
     else if (e.kind === "pause_requested") this.pausing = true;
   }
