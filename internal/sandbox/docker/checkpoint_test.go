@@ -108,6 +108,10 @@ func TestKilledRestore(t *testing.T) {
 				defer box.Close()
 				check(box)
 			}
+			if err := next.Close(); err != nil { // this server ends before it recorded the restore
+				t.Error(err)
+			}
+			next = r.second()
 			list, err := next.Unrecorded(ctx, anyID)
 			found := false
 			for _, u := range list {

@@ -79,6 +79,9 @@ func (s *Service) use(_ context.Context, p sandbox.UseParams) (any, error) {
 }
 
 func (s *Service) release(_ context.Context, p sandbox.UseParams) (bool, error) {
+	if _, _, waits := s.store.Unrecorded(); waits {
+		return false, nil // servers look for such restores where there is a container
+	}
 	s.over = s.over || s.user == p.By
 	return s.over, nil
 }
