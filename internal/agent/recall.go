@@ -52,7 +52,7 @@ func recalling(found []session.Payload) func(session.State) ([]session.Payload, 
 	}
 }
 
-// forget has it looked again what is to be known about messages: what was found was not recorded.
+// forget makes the next step recall for these messages again, because what was found was not recorded.
 func (t *transcript) forget(found []session.Payload) {
 	for _, p := range found {
 		if r, ok := p.(session.Recalled); ok {

@@ -12,8 +12,8 @@ import (
 // times a second, and the log is permanent.
 const stepEvery = 2 * time.Second
 
-// patience is how long a start may take before its progress is recorded: most sandboxes are there sooner, before
-// a page could show it.
+// patience is how long a start may take before its progress is recorded. Most sandboxes start faster than a page
+// can show it.
 const patience = 100 * time.Millisecond
 
 // Steps writes a start's progress into the log, without holding it up.
