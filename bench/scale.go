@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"deckhand/bench/floor"
 	"deckhand/bench/history"
 	"deckhand/bench/report"
 	"deckhand/internal/load"
@@ -171,6 +172,9 @@ func (b *bench) stock(l *look) (string, error) {
 	}
 	if closed := db.Close(); err == nil {
 		err = closed
+	}
+	if err == nil && l.database != "" {
+		err = floor.Settle(b.ctx, l.database)
 	}
 	if info, statErr := os.Stat(filepath.Join(dir, "deckhand.db")); statErr == nil {
 		l.bytes = info.Size()

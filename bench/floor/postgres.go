@@ -58,3 +58,19 @@ func Rows(ctx context.Context, address string, callers int) (do func(caller int)
 		return err
 	}, stop, nil
 }
+
+// Settle does what autovacuum and the checkpointer do within minutes after many rows were loaded, so that they do not
+// do it during a measurement.
+func Settle(ctx context.Context, address string) error {
+	conn, err := pgconn.Connect(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for _, step := range []string{"VACUUM (ANALYZE)", "CHECKPOINT"} {
+		if _, err := conn.Exec(ctx, step).ReadAll(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
