@@ -170,10 +170,7 @@ func (b *bench) stock(l *look) (string, error) {
 		}
 		say("stored %s of %s conversations in %.0f s", report.Figure(float64(last), report.Count), report.Figure(float64(l.conversations), report.Count), time.Since(began).Seconds())
 	}
-	if closed := db.Close(); err == nil {
-		err = closed
-	}
-	if err == nil && l.database != "" {
+	if err = cmp.Or(err, db.Close()); err == nil && l.database != "" {
 		err = floor.Settle(b.ctx, l.database)
 	}
 	if info, statErr := os.Stat(filepath.Join(dir, "deckhand.db")); statErr == nil {

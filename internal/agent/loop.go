@@ -418,8 +418,7 @@ func (l *Loop) enqueueIdle(e backlog.Entry) {
 func (l *Loop) admit(id session.ID, owner string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.closed {
-		l.queue.Grant(backlog.Entry{ID: id, Owner: owner})
+	if !l.closed && l.queue.Grant(backlog.Entry{ID: id, Owner: owner}) {
 		l.poke()
 	}
 }

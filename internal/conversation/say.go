@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 
 	"deckhand/api"
@@ -72,6 +73,7 @@ func (s *Service) say(ctx context.Context, user string, id session.ID, m session
 	}
 	if err == nil {
 		s.arrived(st)
+		runtime.Gosched() // the agent begins before the response is written
 	}
 	return st, err
 }

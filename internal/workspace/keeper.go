@@ -165,7 +165,7 @@ func (k *Keeper) leave(p *place) {
 		k.unused(p)
 	}
 	k.mu.Unlock()
-	if idle {
+	if idle && !k.goesOn(p.id) {
 		k.Wake(p.id)
 	}
 }

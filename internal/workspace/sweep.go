@@ -119,13 +119,14 @@ func (k *Keeper) attend(ctx context.Context, id session.ID) {
 	}
 }
 
+// goesOn reports whether a session is known to be neither stopped nor deleted, as nearly always. Changed tells when it is.
+func (k *Keeper) goesOn(id session.ID) bool {
+	st, ok := k.Sessions.Peek(id)
+	return ok && st.Exists() && !st.Deleted && st.Status() != session.Halted
+}
+
 // endUnneeded ends what a session does not need.
 func (k *Keeper) endUnneeded(ctx context.Context, id session.ID) error {
-	// Nearly always the session is working: then the store need not be read. Changes by another
-	// server are found by the sweep.
-	if st, ok := k.Sessions.Known(ctx, id); ok && st.Exists() && !st.Deleted && st.Status() != session.Halted {
-		return nil
-	}
 	row, err := k.Index.Row(ctx, id)
 	switch {
 	case errors.Is(err, session.ErrNotFound):

@@ -50,8 +50,15 @@ func New(limit int) *Queue {
 // Len is how many sessions are queued.
 func (q *Queue) Len() int { return len(q.byID) + len(q.granted) }
 
-// Grant queues a session that got a slot. It is taken before all others and never dropped.
-func (q *Queue) Grant(e Entry) { q.granted = append(q.granted, e) }
+// Grant queues a session that got a slot. It is taken before all others and never dropped. False means that it was queued already.
+func (q *Queue) Grant(e Entry) bool {
+	at, queued := q.byID[e.ID]
+	if queued {
+		q.remove(at)
+	}
+	q.granted = append(q.granted, e)
+	return !queued
+}
 
 // Add queues a session. One that is queued already becomes urgent with newer events:
 // a person is at it. False means that there was no room: either for the session, or

@@ -10,10 +10,14 @@ import (
 )
 
 // add queues sessions by names such as "a1": the owner and a number. An exclamation
-// mark makes one urgent.
+// mark makes one urgent, a plus sign gives it a slot.
 func add(q *Queue, names ...string) (fit bool) {
 	fit = true
 	for _, name := range names {
+		if id, granted := strings.CutSuffix(name, "+"); granted {
+			q.Grant(Entry{ID: session.ID(id), Owner: name[:1]})
+			continue
+		}
 		id, urgent := strings.CutSuffix(name, "!")
 		fit = q.Add(Entry{ID: session.ID(id), Owner: name[:1], Last: 2, Urgent: urgent}) && fit
 	}
@@ -49,6 +53,7 @@ func TestOrder(t *testing.T) {
 		{"once each", "a1 b1 a1 b1", "a1 b1"},
 		{"one becomes urgent", "a1 a2 a3 a3!", "a3 a1 a2"},
 		{"one stays urgent", "a1 a2! a2", "a2 a1"},
+		{"one with a slot goes first, and once", "a1 a2! a3 a3+", "a3 a2 a1"},
 	} {
 		q := New(100)
 		add(q, strings.Fields(c.queued)...)
