@@ -27,9 +27,8 @@ func asStored(p session.Payload) (session.Payload, bool) {
 		p.Handle = handle
 		return p, ok
 	case session.Briefed:
-		tools, ok := compact(p.Tools)
-		p.Tools = tools
-		return p, ok && valid(p.Prompt, p.Agent, p.Model)
+		b := briefingOf(p)
+		return b.stored, b.ok
 	case session.RecallAsked:
 		return p, valid(p.Type, p.Query)
 	case session.Recalled:

@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -50,6 +51,9 @@ func TestAppendedIsAsStored(t *testing.T) {
 		want, err := session.Decode(p.Kind(), b)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if own, err := Encode(p); err != nil || !bytes.Equal(own, b) {
+			t.Errorf("%s: encoded as %s (%v), want %s", p.Kind(), own, err, b)
 		}
 		got, ok := asStored(p)
 		if ok && !reflect.DeepEqual(got, want) {

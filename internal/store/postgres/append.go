@@ -38,7 +38,7 @@ func (db *DB) encode(b session.Batch, mark packed.Mark) (*appending, error) {
 		if e.Number != b.After+int64(i)+1 {
 			return nil, fmt.Errorf("session %s: event %d is numbered %d", b.ID, b.After+int64(i)+1, e.Number)
 		}
-		body, err := session.Encode(e.Payload)
+		body, err := packed.Encode(e.Payload)
 		if err != nil {
 			return nil, err
 		}
