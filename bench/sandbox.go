@@ -42,7 +42,7 @@ func sandboxes(b *bench) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(localStarts(b, d), localCommands(b, d), localIdle(b, d), dockerStarts(b, runner))
+	return errors.Join(localStarts(b, d), localCommands(b, d), localIdle(b, d), dockerStarts(b, runner), d.Close())
 }
 
 // runner is the program that works inside sandboxes.

@@ -33,8 +33,7 @@ type look struct {
 // needle is a word in the title of one conversation.
 const needle = "Find the needle in the haystack"
 
-// scale compares servers with many, few and no conversations. The servers take
-// turns, so that what else the machine does hits all.
+// scale compares servers with many, few and no conversations, which take turns: what else the machine does hits all.
 func scale(b *bench) error {
 	full := cmp.Or(b.conversations, pick(b, 100_000, 10_000))
 	return compareLooks(b, "scale", &look{conversations: 0}, &look{conversations: 20}, &look{conversations: full})

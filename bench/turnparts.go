@@ -124,6 +124,7 @@ func (p *parts) openBoxes(b *bench, n int) error {
 	if err != nil {
 		return err
 	}
+	p.also(func() { _ = d.Close() })
 	for i := range n {
 		box, h, err := startLocal(b.ctx, d, fmt.Sprint("part-", i))
 		if box != nil {

@@ -2,6 +2,7 @@ package floor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -66,11 +67,7 @@ func Settle(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
-	for _, step := range []string{"VACUUM (ANALYZE)", "CHECKPOINT"} {
-		if _, err := conn.Exec(ctx, step).ReadAll(); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = conn.Exec(ctx, "VACUUM (ANALYZE)").ReadAll()
+	_, failed := conn.Exec(ctx, "CHECKPOINT").ReadAll()
+	return errors.Join(err, failed, conn.Close(ctx))
 }

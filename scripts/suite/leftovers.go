@@ -146,19 +146,7 @@ func checkLeftovers(w io.Writer, temp string, before map[string]bool) bool {
 	for deadline := time.Now().Add(30 * time.Second); len(left) > 0 && time.Now().Before(deadline); left = remaining(temp, before, outside(false)) {
 		time.Sleep(200 * time.Millisecond)
 	}
-	left = slices.DeleteFunc(left, func(l string) bool { return removedSpare(w, l) })
 	return reportLeftovers(w, left, others(temp))
-}
-
-// removedSpare removes the empty control group of a sandbox that was made in advance. A server that is killed leaves it to the
-// next one in its folder, and a test may end without one.
-func removedSpare(w io.Writer, leftover string) bool {
-	path, ok := strings.CutPrefix(leftover, "control group ")
-	if !ok || !strings.Contains(filepath.Base(path), "-.scrap-") || os.Remove(path) != nil {
-		return false
-	}
-	fmt.Fprintf(w, "removed the %s, of a server that was killed\n", leftover)
-	return true
 }
 
 // reportLeftovers says what remains. Control groups, network namespaces and containers do

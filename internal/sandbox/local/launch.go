@@ -201,7 +201,7 @@ func (d *Driver) tryRun(ctx context.Context, p *place) (*child, error) {
 			files.Group = folder
 		}
 	}
-	process, err := d.launcher.Start(ctx, launcher.Order{User: p.meta.User, Users: rangeSize, Loan: d.groups.Loan(p.group)}, files, control)
+	process, err := d.launcher.Start(ctx, launcher.Order{User: p.meta.User, Users: rangeSize, Loan: d.groups.Loan(p.group), Groups: p.group.Dirs, Spare: !validID(p.id)}, files, control)
 	if err != nil {
 		return fail(err)
 	}

@@ -129,8 +129,8 @@ func usable(dir string) error {
 		return err
 	}
 	// It may exist and belong to another user.
-	trial := filepath.Join(dir, "trial-"+strconv.Itoa(os.Getpid()))
-	if err := os.Mkdir(trial, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	trial, err := os.MkdirTemp(dir, "trial-")
+	if err != nil {
 		return err
 	}
 	return os.Remove(trial)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -48,14 +49,15 @@ func open(t *testing.T, path string) *os.File {
 // starter starts runners as the driver does.
 type starter struct {
 	*Launcher
-	t *testing.T
+	t     *testing.T
+	order Order
 }
 
 func newStarter(t *testing.T, program string) starter {
 	t.Helper()
 	l := New(open(t, program), false, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	t.Cleanup(l.Close)
-	return starter{l, t}
+	return starter{Launcher: l, t: t}
 }
 
 func (s starter) try() (*Process, *net.UnixConn, error) {
@@ -66,7 +68,7 @@ func (s starter) try() (*Process, *net.UnixConn, error) {
 	}
 	defer theirs.Close()
 	null := open(s.t, os.DevNull)
-	p, err := s.Start(s.t.Context(), Order{}, Files{Control: theirs, Listener: null, Log: null}, ours)
+	p, err := s.Start(s.t.Context(), s.order, Files{Control: theirs, Listener: null, Log: null}, ours)
 	if err != nil {
 		ours.Close()
 		return nil, nil, err
@@ -173,6 +175,27 @@ func TestClose(t *testing.T) {
 		t.Errorf("the runner has ended with the launcher: %v", err)
 	}
 	control.Close()
+}
+
+// A server that is killed leaves no groups of a spare.
+func TestKilledServerLeavesNoGroups(t *testing.T) {
+	s := newStarter(t, self)
+	group := filepath.Join(t.TempDir(), "group")
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.order = Order{Groups: []string{group}, Spare: true}
+	_, control := s.start()
+	if _, err := os.Stat(group); err != nil {
+		t.Fatal(err)
+	}
+	h := s.helper
+	control.Close()
+	h.conn.Close()
+	<-h.ended
+	if _, err := os.Stat(group); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the group of the spare is still there (%v)", err)
+	}
 }
 
 // stopHelper stops the process that has started a runner, and waits until it has stopped.

@@ -1,15 +1,22 @@
 package launcher
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox/local/cgroup"
 )
+
+// cleanTime is how long a spare may take to end when the server was killed.
+const cleanTime = 5 * time.Second
 
 // Serve makes this process a launcher: it starts runners until the server has gone.
 func Serve() error {
@@ -30,11 +37,18 @@ func Serve() error {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	go reap(ended)
+	var spare []string // groups of the last one; the one before is a sandbox, or was removed
 	for {
 		var o Order
 		fds, err := receive(conn, &o)
-		if err != nil {
-			return nil // the server has gone, or says what no server says
+		if err != nil { // the server has gone, or says what no server says
+			ctx, cancel := context.WithTimeout(context.Background(), cleanTime)
+			defer cancel()
+			_ = cgroup.Remove(ctx, spare)
+			return nil
+		}
+		if o.Spare {
+			spare = o.Groups
 		}
 		go s.obey(o, fds)
 	}

@@ -28,6 +28,9 @@ type Order struct {
 	Loan  cgroup.Loan `json:"loan"`
 	// Unified says that Files has a folder of the unified hierarchy.
 	Unified bool `json:"unified,omitempty"`
+	// Groups are its groups. Those of a spare, which waits for its setup and ends with the server, are removed by the helper then.
+	Groups []string `json:"groups,omitempty"`
+	Spare  bool     `json:"spare,omitempty"`
 }
 
 // Files are what a runner is started with. They are the caller's to close.
