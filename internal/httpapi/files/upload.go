@@ -129,13 +129,18 @@ func (u *upload) run(ctx context.Context, w http.ResponseWriter) error {
 	return nil
 }
 
-// undo removes what was stored, so that a retry does not store it twice.
+// undo removes what was stored, so that a retry does not store it twice. It goes on as long as the sandbox answers.
 func (u *upload) undo(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
 	for _, name := range u.stored {
-		if err := u.box.Remove(ctx, sandbox.InWorkspace(name)); err != nil {
+		one, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		err := u.box.Remove(one, sandbox.InWorkspace(name))
+		gone := one.Err() != nil || errors.Is(err, sandbox.ErrLost)
+		cancel()
+		if err != nil {
 			u.d.Logger.WarnContext(ctx, "cannot remove a file of a failed upload", "session", u.id, "error", err)
+		}
+		if gone {
+			return
 		}
 	}
 }
