@@ -15,7 +15,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -36,10 +35,10 @@ type Found struct {
 }
 
 // closed reports whether a file or folder is not world-readable although the sandbox's users could read it.
-func (w *Watch) closed(path string, info fs.FileInfo) bool {
-	open := info.Mode()&0o004 != 0 || info.Size() == 0 // locks have to be written to, and tell nothing
-	if info.IsDir() {
-		open = info.Mode()&0o005 == 0o005
+func (w *Watch) closed(path string, e entry) bool {
+	open := e.mode&0o004 != 0 || e.size == 0 // locks have to be written to, and tell nothing
+	if e.dir {
+		open = e.mode&0o005 == 0o005
 	}
 	return !open && (w.ranges || unix.Access(path, unix.R_OK) == nil)
 }
@@ -61,6 +60,7 @@ type Watch struct {
 	mask    Found // what was found then
 	turn    int64 // counts the changes
 	kept    kept  // in place of what the kernel tells, if it has a path
+	buf     []byte
 }
 
 var watches = struct {
@@ -166,28 +166,26 @@ func (w *Watch) look(folder string, whole bool) error {
 	if w.kept.path != "" {
 		w.kept.note(folder, stampOf(folder), time.Now())
 	}
-	entries, err := os.ReadDir(folder)
+	private, below := []string{}, []string(nil)
+	err := w.entries(folder, func(e entry) {
+		path := filepath.Join(folder, e.name)
+		switch {
+		case path == w.skip:
+		case w.closed(path, e):
+			private = append(private, path)
+			if w.kept.path != "" && e.dir {
+				w.shut(path)
+			}
+		case e.dir:
+			below = append(below, path)
+		}
+	})
+	// What the server cannot read, the sandbox cannot read either.
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 		w.log.Warn("a system folder could not be looked through", "folder", folder, "error", err)
 	}
-	private := []string{}
-	for _, e := range entries { // what the server cannot read, the sandbox cannot read either
-		path := filepath.Join(folder, e.Name())
-		if path == w.skip || !e.IsDir() && !e.Type().IsRegular() {
-			continue
-		}
-		info, err := e.Info()
-		if err != nil {
-			continue
-		}
-		if w.closed(path, info) {
-			private = append(private, path)
-			if w.kept.path != "" && e.IsDir() {
-				w.shut(path)
-			}
-			continue
-		}
-		if _, known := w.known[path]; e.IsDir() && (whole || !known) {
+	for _, path := range below {
+		if _, known := w.known[path]; whole || !known {
 			if err := w.look(path, whole); err != nil {
 				return err
 			}
