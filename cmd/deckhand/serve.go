@@ -83,7 +83,7 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer machine.EndWithin(ctx, stopTime)()
-	machine.CollectRarely()
+	machine.CollectOften()
 	models := catalogue.New(file.Models())
 	redactor := secret.NewRedactor()
 	c.level = telemetry.Level(c.LogLevel)

@@ -13,25 +13,41 @@ import (
 )
 
 const (
-	// settleTime is how long a start takes, with some to spare.
+	// prepareTime is how long a start usually takes, with what goes on after the server listens.
+	prepareTime = time.Second
+	// settleTime is how long it takes at most, usually.
 	settleTime = 3 * time.Second
 	// restTime is how often to look whether a busy process has come to rest.
 	restTime = 10 * time.Second
 )
 
-// Settle gives memory back: once the start is over, and then each time the process comes to
-// rest after it was busy. The runtime would keep much of what a burst of requests needed.
+// Settle ends what CollectOften began. It gives memory back once the start is over, and then each
+// time the process comes to rest after it was busy. The runtime would keep much of what a burst of
+// requests needed.
 func Settle(ctx context.Context) {
-	pace := pace{busy: true}
-	for every := settleTime; ; every = restTime {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(every):
-		}
-		if pace.rested(used(), every) || every == settleTime {
+	if !sleep(ctx, prepareTime) {
+		return
+	}
+	collectRarely()
+	if !sleep(ctx, settleTime-prepareTime) {
+		return
+	}
+	giveBack()
+	pace := pace{used: used()}
+	for sleep(ctx, restTime) {
+		if pace.rested(used(), restTime) {
 			giveBack()
 		}
+	}
+}
+
+// sleep is false if ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }
 

@@ -3,6 +3,8 @@ package reserve
 
 import (
 	"crypto/rand"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -114,10 +116,12 @@ func (r *Reserve) fill() bool {
 	if r.size < smallest {
 		return false
 	}
-	content := make([]byte, r.size)
-	_, _ = rand.Read(content)
-	err := os.WriteFile(r.path+".new", content, 0o600)
-	if err == nil {
+	f, err := os.OpenFile(r.path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return false
+	}
+	_, err = io.CopyN(f, rand.Reader, r.size)
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(r.path+".new", r.path)
 	}
 	if err != nil {
