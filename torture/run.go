@@ -114,6 +114,7 @@ func (r *run) all(ctx context.Context) error {
 	for _, c := range r.world.Model.Complaints() {
 		r.violated(check.Violation{Rule: check.RuleRefused, Detail: "a provider would refuse a request: " + c}, nil)
 	}
+	r.world.Model.Rest()
 	r.checkMachine(ctx)
 	return nil
 }

@@ -89,6 +89,9 @@ func (m *Model) Billed(key string) float64 {
 	return float64(m.billed[key]) / 1e9
 }
 
+// Rest closes connections that servers keep open for later calls.
+func (m *Model) Rest() { m.server.Rest() }
+
 // Complaints lists requests that a real provider would have refused.
 func (m *Model) Complaints() []string { return m.server.Complaints() }
 

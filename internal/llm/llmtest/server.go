@@ -55,6 +55,9 @@ func (s *Server) Close() {
 	})
 }
 
+// Rest closes connections that wait for a request, and each other one after its request.
+func (s *Server) Rest() { s.http.Config.SetKeepAlivesEnabled(false) }
+
 // Keep sets how many requests are remembered, from now on.
 func (s *Server) Keep(n int) {
 	s.mu.Lock()
