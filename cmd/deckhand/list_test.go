@@ -34,7 +34,7 @@ func TestList(t *testing.T) {
 	}
 	_, out, errs := b.beside("list")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if len(lines) != 21 || !regexp.MustCompile(`^ID +STATE +COST +AGE +TITLE$`).MatchString(lines[0]) || !strings.Contains(errs, "--all") || strings.Contains(out, "\x1b") {
+	if len(lines) != 21 || !regexp.MustCompile(`^ID +STATE +COST +UPDATED +TITLE$`).MatchString(lines[0]) || !strings.Contains(errs, "--all") || strings.Contains(out, "\x1b") {
 		t.Errorf("%s%s", out, errs)
 	}
 	if !regexp.MustCompile(`(?m)^` + ids[22] + `  [a-z ]+ \$0\.00 +\d+[sm] +Task 22␛$`).MatchString(out) {

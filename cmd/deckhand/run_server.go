@@ -19,7 +19,6 @@ import (
 	"deckhand/internal/cli/setup"
 	"deckhand/internal/config"
 	"deckhand/internal/conversation"
-	"deckhand/internal/datadir"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/machine"
@@ -131,7 +130,7 @@ func (f *localFlags) start(ctx context.Context, all *commands, w io.Writer, at h
 			made.unlock()
 		}
 	}()
-	if a.unlock, err = datadir.Lock(a.dir); err != nil {
+	if a.unlock, err = folder.Lock(a.dir, f.Folder); err != nil {
 		return nil, err
 	}
 	keyring, err := secret.OpenKeyring(ctx, a.dir, config.MasterKey(), d.db)

@@ -33,6 +33,8 @@ func TestSession(t *testing.T) {
 	s.shows("made.txt", "+one", "+two", "Approve? (risk unknown) [y]es, [n]o, [e]dit")
 	s.enter("perhaps")
 	s.shows("type one of the letters")
+	s.enter("/diff")
+	s.shows("no changes yet", "Approve?")
 	s.enter("yes")
 	s.expect("The file is written.")
 	fits(t, s.shows("> Describe a task", "openai/gpt-4o", "context"), 80)

@@ -57,6 +57,9 @@ func (c *List) Run(ctx context.Context, o *Output, sessions Sessions) error {
 	if err != nil && len(local) == 0 {
 		return err
 	}
+	if _, none := os.Stat(filepath.Join(c.DataDir, "deckhand.db")); err != nil && none == nil { // a server was here
+		fmt.Fprintln(o.Stderr, "only sessions in folders are listed:", err)
+	}
 	all = append(all, local...)
 	slices.SortStableFunc(all, func(a, b Session) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	if !c.All && len(all) > aPage {
@@ -129,15 +132,14 @@ func (c *List) inFolders(ctx context.Context, sessions Sessions) []Session {
 
 // table prints conversations for people.
 func table(w io.Writer, all []Session, now time.Time) error {
-	width, short := 0, 0
+	width, short := 0, math.MaxInt
 	if screen, ok := w.(*os.File); ok {
 		width = Columns(screen)
 	}
-	colour := width > 0 && WantsColour()
 	if width > 0 {
 		short = unlike(all)
 	}
-	t := terminal.Table{Width: width, Color: colour}
+	t := terminal.Table{Width: width, Color: width > 0 && WantsColour()}
 	row := func(id, state, cost, age, title terminal.Cell) {
 		if width > 0 && width < roomForAll {
 			t.Row(id, state, title)
@@ -145,12 +147,9 @@ func table(w io.Writer, all []Session, now time.Time) error {
 		}
 		t.Row(id, state, cost, age, title)
 	}
-	row(cell("ID"), cell("STATE"), cell("COST"), cell("AGE"), cell("TITLE"))
+	row(cell("ID"), cell("STATE"), cell("COST"), cell("UPDATED"), cell("TITLE"))
 	for _, c := range all {
-		id := c.ConversationID
-		if short > 0 {
-			id = id[:min(short, len(id))]
-		}
+		id := c.ConversationID[:min(short, len(c.ConversationID))]
 		word, look := StateOf(c.Conversation)
 		title := c.Title
 		if c.SelectedRepository != nil {

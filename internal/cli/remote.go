@@ -145,7 +145,7 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 	case err != nil:
 		return c, Plainly(err)
 	case len(found) == 0:
-		return c, fmt.Errorf("conversation %s not found; list conversations with deckhand list", id)
+		return c, fmt.Errorf("conversation %s not found on the server; list conversations with deckhand list (open a session in a folder with deckhand --resume %s)", id, id)
 	case len(found) > 1:
 		return c, Usagef("several conversations have IDs that begin with %s; use a longer prefix", id)
 	}
@@ -179,6 +179,8 @@ func Plainly(err error) error {
 		return fmt.Errorf("cannot reach the server: %w", dial)
 	case e != nil && e.Code == api.CodeSettingsNotFound:
 		return errors.New("no model is chosen on this server yet: choose one in the web page (deckhand open), or store the settings with the API")
+	case e != nil && e.Code == api.CodeLLMAuthentication:
+		return errors.New("the model in your settings needs a key: add one in the web page under Settings → Models (deckhand open), or choose another model")
 	case e != nil:
 		return fmt.Errorf("the server refused the request: %s", terminal.Inline(e.Message))
 	}

@@ -28,6 +28,13 @@ const Restoring = ".restoring"
 // lockTime is how long Lock waits for a lock.
 const lockTime = time.Second
 
+// InUseError says that another process has locked a data directory.
+type InUseError struct{ Dir string }
+
+func (e InUseError) Error() string {
+	return fmt.Sprintf("another deckhand process uses %s; stop it first, or choose another --data-dir", e.Dir)
+}
+
 // Lock keeps a second server away from the same data. It fails for a data directory that is not completely restored: a server would
 // begin with an empty database there.
 func Lock(dir string) (unlock func(), err error) {
@@ -48,7 +55,7 @@ func Lock(dir string) (unlock func(), err error) {
 			continue
 		}
 		f.Close()
-		return nil, fmt.Errorf("another deckhand process uses %s; stop it first, or choose another --data-dir", dir)
+		return nil, InUseError{dir}
 	}
 	return func() {
 		// A process that is just being started has a copy of the file and would keep the lock a little longer.

@@ -246,6 +246,9 @@ func (d *drawn) enter() tea.Cmd {
 
 // answer handles the answer to a question.
 func (d *drawn) answer(line string) tea.Cmd {
+	if name, arguments, _ := prompt.IsCommand(line); prompt.Known(line) {
+		return d.run(name, arguments)
+	}
 	kind, reason, err := d.approval().Parse(line)
 	if err != nil {
 		d.Problem(err.Error())

@@ -298,6 +298,12 @@ func (p *plain) approve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if prompt.Known(line) {
+			if err := p.line(ctx, line); err != nil || p.id == "" {
+				return err
+			}
+			return p.approve(ctx) // the command may have changed what is to be approved
+		}
 		kind, reason, err := p.approval().Parse(line)
 		if err != nil {
 			p.Problem(err.Error())

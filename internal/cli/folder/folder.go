@@ -57,6 +57,15 @@ func (h Home) Create() error {
 	return os.WriteFile(filepath.Join(h.Dir, pathName), []byte(h.Folder+"\n"), 0o600)
 }
 
+// Lock keeps other processes away from a data directory that may be the home of a folder.
+func Lock(dir, folder string) (unlock func(), err error) {
+	unlock, err = datadir.Lock(dir)
+	if errors.As(err, new(datadir.InUseError)) && folder != "" {
+		err = fmt.Errorf("a task or a session is running in the folder %s: wait until it ends, or run the task without --keep", folder)
+	}
+	return unlock, err
+}
+
 // All returns the homes that exist, most recently used first.
 func All(dataDir string) []Home {
 	type used struct {

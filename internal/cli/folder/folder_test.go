@@ -2,6 +2,7 @@ package folder
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,5 +104,22 @@ func TestCheck(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s in %s: %v instead of %q", c.id, c.home.Folder, err, c.want)
 		}
+	}
+}
+
+// Who cannot use a folder because a task runs there is told of the folder, not of its home.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	unlock, err := Lock(dir, "/work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if _, err := Lock(dir, "/work"); err == nil || !strings.Contains(err.Error(), "running in the folder /work: wait") {
+		t.Errorf("%v", err)
+	}
+	if _, err := Lock(dir, ""); !errors.As(err, new(datadir.InUseError)) {
+		t.Errorf("without a folder: %v", err)
 	}
 }

@@ -83,6 +83,13 @@ func IsCommand(line string) (name, arguments string, ok bool) {
 	return found[1], strings.TrimSpace(found[2]), true
 }
 
+// Known reports whether a line is one of the Commands.
+func Known(line string) bool {
+	name, _, _ := IsCommand(line)
+	_, known := Find(name)
+	return known
+}
+
 var commandForm = regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_.:-]*)(?:\s+((?s).*))?$`)
 
 // aliases are alternative names of commands.

@@ -20,10 +20,12 @@ const demo = "scripted/demo"
 // setupHelp explains how to set up a model.
 const setupHelp = `Deckhand needs a model. Choose one of these:
 
-  1. Set a provider's API key and start deckhand again. It selects a model for you.
+  1. Set a provider's API key and start deckhand again. It selects a model.
 
-       export ANTHROPIC_API_KEY=...     also OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY,
-                                        MISTRAL_API_KEY, GROQ_API_KEY, DEEPSEEK_API_KEY, XAI_API_KEY
+       export ANTHROPIC_API_KEY=...
+
+     The others are OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY,
+     MISTRAL_API_KEY, GROQ_API_KEY, DEEPSEEK_API_KEY and XAI_API_KEY.
 
   2. Use Ollama on this machine, or another server with an OpenAI-compatible API.
 

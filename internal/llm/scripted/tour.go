@@ -41,6 +41,10 @@ const tourEnd = "[scripted demo model] Done: I wrote a test, fixed what it found
 // tourRejected is the end if the person does not want a step.
 const tourRejected = "[scripted demo model] You rejected this step, so the demo ends here. A real model would try something else. Send \"" + Tour + "\" to start again."
 
+// tourFailed is the end if the first step did not work.
+const tourFailed = "[scripted demo model] The sample repository could not be created, so the demo ends here. See the output of the command: often the workspace cannot be" +
+	" written, or git is missing. A real model would look for a way around it. Send \"" + Tour + "\" to start again."
+
 // rejected is how the result of a rejected call begins.
 const rejected = "The user rejected this call"
 
@@ -69,6 +73,9 @@ func tour(req llm.Request) (text string, call *llm.Call, on bool) {
 				place = found[1]
 			}
 		}
+	}
+	if n == 1 && place == folder {
+		return tourFailed, nil, true
 	}
 	if n >= len(steps) {
 		return tourEnd, nil, true

@@ -30,6 +30,11 @@ func TestTour(t *testing.T) {
 	if text, call, on := tour(refused); !on || call != nil || text != tourRejected {
 		t.Errorf("after a rejection: %q, %v", text, call)
 	}
+	failed := r
+	failed.Messages = append(slices.Clone(r.Messages[:2]), llm.Message{Role: llm.ToolResult, Text: "mkdir: cannot create directory"})
+	if text, call, on := tour(failed); !on || call != nil || text != tourFailed {
+		t.Errorf("after the first step failed: %q, %v", text, call)
+	}
 	r.Messages = append(r.Messages, llm.Message{Role: llm.User, Text: "thanks"})
 	if _, _, on := tour(r); on {
 		t.Error("it goes on after another message")

@@ -1,5 +1,5 @@
 // What came with the address that the page was opened by.
-import { ticketOf } from "./link";
+import { isDamaged, ticketOf } from "./link";
 
 // A login link carries its ticket behind the #, which browsers send nowhere. It leaves the
 // address before anything else happens, so that no history keeps it.
@@ -10,4 +10,4 @@ if (ticket) history.replaceState(null, "", location.pathname + location.search);
 addEventListener("hashchange", () => ticketOf(location.hash) && location.reload());
 
 /** The ticket of a login link, which any page may have; good once. */
-export const arrival = { ticket };
+export const arrival = { ticket, damaged: isDamaged(location.pathname, location.hash) };

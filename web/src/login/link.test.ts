@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { nextOf, preferredLanguage, ticketOf, turnedAway } from "./link";
+import { isDamaged, nextOf, preferredLanguage, ticketOf, turnedAway } from "./link";
 
 describe("ticketOf", () => {
   test.each([
@@ -11,6 +11,17 @@ describe("ticketOf", () => {
     ["#abcdefghijklmnopqrst-_x", undefined],
     ["#abcdefghijklmnopqrst-/", undefined],
   ])("%s", (hash, want) => expect(ticketOf(hash)).toBe(want));
+});
+
+describe("isDamaged", () => {
+  test.each([
+    ["/login", "#abcdefghijklmnopqrst-_", false],
+    ["/login", "#abcdefghijklmnopqrst-", true],
+    ["/deckhand/login", "#abc", true],
+    ["/login", "", false],
+    ["/login", "#main", false],
+    ["/settings", "#abc", false],
+  ])("%s%s", (path, hash, want) => expect(isDamaged(path, hash)).toBe(want));
 });
 
 describe("nextOf", () => {

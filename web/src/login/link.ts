@@ -5,6 +5,10 @@ export function ticketOf(hash: string): string | undefined {
   return /^#([\w-]{22})$/.exec(hash)?.[1];
 }
 
+/** Whether an address is a login link that was not copied as a whole. */
+export const isDamaged = (path: string, hash: string): boolean =>
+  path.endsWith("/login") && /^#[\w-]+$/.test(hash) && hash !== "#main" && !ticketOf(hash);
+
 /**
  * Where a login leads that another page asked for: a path of the page, and the home page for
  * anything else. Browsers read more than "//" as the beginning of another site's address, so
