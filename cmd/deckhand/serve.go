@@ -128,7 +128,7 @@ func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output
 	}
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", c.Addr, err)
+		return config.ListenError(c.Addr, err)
 	}
 	if c.RemoveSandboxes {
 		s.onStopped = s.driver.DestroyAll

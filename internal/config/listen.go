@@ -3,12 +3,14 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"deckhand/internal/outbound"
 )
@@ -91,6 +93,17 @@ func reachable(addr net.Addr) string {
 		return net.JoinHostPort("localhost", port)
 	}
 	return addr.String()
+}
+
+// ListenError explains why the server cannot listen on an address.
+func ListenError(addr string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("cannot listen on %s: another program uses this port; stop it, or choose another address with --addr, such as 127.0.0.1:8080", addr)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("cannot listen on %s: permission denied; choose a port of 1024 or more with --addr", addr)
+	}
+	return fmt.Errorf("cannot listen on %s: %w; choose another address with --addr", addr, err)
 }
 
 // CheckListen returns an error if an address is invalid, or if keys would be sent over a network in clear text.
