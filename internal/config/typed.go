@@ -172,6 +172,13 @@ var parserTexts = []struct {
 	{regexp.MustCompile(`expected a float but got ` + quoted + ` \(\S+\)`), "$1 is not a number; use a value such as 16 or 0.5"},
 	{regexp.MustCompile(`bool value must be true, 1, yes, false, 0 or no but got ` + quoted), "$1 is not a value of a switch; use true or false"},
 	{regexp.MustCompile(`^\[?<([a-z-]+)>\]? must be`), "$1 must be"},
+	{regexp.MustCompile(`^(--[a-z-]+): (?:expected \w+ value but got "EOL" \(<EOL>\)|missing value, expecting ".*")$`), "$1 needs a value"},
+	{regexp.MustCompile(`^(--[a-z-]+): expected \w+ value but got ` + quoted + ` \((?:long|short) flag\)(?:; perhaps try (\S+)\?)?$`), "$1 needs a value; $2 is a flag"},
+	{regexp.MustCompile(`^expected "((?:<[a-z-]+> ?)+)"$`), "missing argument $1"},
+	{regexp.MustCompile(`^expected one of (".*")$`), "missing command: use one of $1"},
+	{regexp.MustCompile(`^(--[a-z-]+): l?stat (.+): no such file or directory`), "$1: the file $2 does not exist"},
+	{regexp.MustCompile(`^(--[a-z-]+): open (.+): no such file or directory`), "$1: the file $2 does not exist"},
+	{regexp.MustCompile(`^(--[a-z-]+): (?:l?stat|open|read) (.+: )`), "$1: $2"},
 }
 
 // plain replaces texts of the parser.
@@ -195,6 +202,8 @@ func (r *Resolver) Explain(err error) string {
 	}
 	word, unexpected := strings.CutPrefix(text, "unexpected argument ")
 	switch {
+	case text == "missing argument <task>":
+		text = fmt.Sprintf("task missing; for example: %s \"fix the failing test\"", path)
 	case unexpected && (name == "run" || name == "new"):
 		text += fmt.Sprintf("; quote the task: deckhand %s \"fix the failing test\"", name)
 	case unexpected && (name == "" || name == "session"):
