@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -57,10 +58,14 @@ func (e NoServer) Error() string {
 // Connect finds the server and the key. Nothing is sent yet.
 func (f *RemoteFlags) Connect() (*remote, error) {
 	base, public, here := strings.TrimRight(f.Server, "/"), strings.TrimRight(f.Server, "/"), false
-	if local, page, err := whereIs(f.DataDir); err == nil && (base == "" || base == local || base == page) {
+	local, page, err := whereIs(f.DataDir)
+	if err == nil && (base == "" || base == local || base == page) {
 		base, public, here = local, page, true
 	}
-	if base == "" {
+	switch {
+	case base == "" && errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%w, or use --server and --key-file", control.Explain(f.DataDir, err))
+	case base == "":
 		return nil, NoServer{f.DataDir}
 	}
 	u, err := url.Parse(base)

@@ -9,10 +9,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"deckhand/internal/sockpath"
@@ -108,6 +111,33 @@ func Ask(dir, question string) (string, error) {
 	}
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	return strings.TrimSuffix(line, "\n"), err
+}
+
+// Explain says why Ask could not reach the server of a data directory, and what to do.
+func Explain(dir string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("permission denied on the data directory %s: use sudo, or run the command as %s", dir, owner(dir))
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("no server is running on the data directory %s: start one with deckhand serve", dir)
+	}
+	return fmt.Errorf("the server on the data directory %s does not respond: %w", dir, err)
+}
+
+// owner describes the user who runs the server of a data directory.
+func owner(dir string) string {
+	info, err := os.Stat(filepath.Join(dir, socketName))
+	if err != nil {
+		info, err = os.Stat(dir)
+	}
+	if err != nil {
+		return "the user who runs the server"
+	}
+	id := fmt.Sprint(info.Sys().(*syscall.Stat_t).Uid)
+	if u, err := user.LookupId(id); err == nil {
+		return "the user " + u.Username + ", who runs the server"
+	}
+	return "the user with the UID " + id + ", who runs the server"
 }
 
 // dial connects to the server of a data directory.

@@ -33,7 +33,7 @@ func (c *Health) Run(ctx context.Context, o *cli.Output) error {
 	defer cancel()
 	answer, err := control.Ask(c.DataDir, control.Address)
 	if err != nil {
-		return fmt.Errorf("no server responds on the data directory %s: %w%s", c.DataDir, err, config.Packaged.Hint(c.DataDir))
+		return fmt.Errorf("%w%s", control.Explain(c.DataDir, err), config.Packaged.Hint(c.DataDir))
 	}
 	// The name in a certificate is the public one, which may lead elsewhere.
 	if local, _, _ := strings.Cut(answer, " "); strings.HasPrefix(local, "http://") {

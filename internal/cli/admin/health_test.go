@@ -36,7 +36,7 @@ func TestHealth(t *testing.T) {
 		"not ready":     {plain.URL, http.StatusServiceUnavailable, "the disk is full"},
 		"not listening": {gone.URL, http.StatusOK, "connection refused"},
 		"with TLS":      {encrypted.URL, http.StatusServiceUnavailable, ""},
-		"no server":     {"", http.StatusOK, "no server responds"},
+		"no server":     {"", http.StatusOK, "start one with deckhand serve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := os.MkdirTemp("", "health")

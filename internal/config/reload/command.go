@@ -23,7 +23,7 @@ func (c *Command) Run(o *cli.Output) error { return ask(o, c.DataDir, control.Re
 func ask(o *cli.Output, dataDir, request string) error {
 	answer, err := control.Ask(dataDir, request)
 	if err != nil {
-		return fmt.Errorf("no server is running on the data directory %s: %w%s", dataDir, err, config.Packaged.Hint(dataDir))
+		return fmt.Errorf("%w%s", control.Explain(dataDir, err), config.Packaged.Hint(dataDir))
 	}
 	if reason, ok := strings.CutPrefix(answer, failed); ok {
 		return errors.New(reason)
