@@ -46,7 +46,7 @@ func (c *sessionCmd) Run(ctx context.Context, all *commands, o *cli.Output) erro
 	}
 	c.askRisky = true
 	e := &embeddedServer{flags: &c.localFlags, all: all, home: folder.Of(c.DataDir, dir)}
-	if c.Continue || c.Resume {
+	if c.Continue || c.Opens() {
 		if err := folders.Check(ctx, c.DataDir, e.home, c.ID); err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (c *sessionCmd) Run(ctx context.Context, all *commands, o *cli.Output) erro
 	if err := e.home.Create(); err != nil {
 		return err
 	}
-	return c.choice(e.home.Dir).Run(o, c.Continue || c.Resume, func() error {
+	return c.choice(e.home.Dir).Run(o, c.Continue || c.Opens(), func() error {
 		link, err := folder.Connect(ctx, e.home, e.start)
 		if err != nil {
 			return err

@@ -121,6 +121,11 @@ func Find(ctx context.Context, c *client.Client, id string) (api.Conversation, e
 	return (&remote{Client: c}).find(ctx, id)
 }
 
+// FindSession is Find for a session. list is the command that lists sessions, for messages.
+func FindSession(ctx context.Context, c *client.Client, id, list string) (api.Conversation, error) {
+	return (&remote{Client: c}).named(ctx, id, "session", list)
+}
+
 // errNone means that the server has no conversation.
 var errNone = errors.New("no conversations yet; create one with deckhand new")
 
@@ -136,8 +141,14 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 		}
 		return page.Results[0], nil
 	}
+	return r.named(ctx, id, "conversation", "deckhand list")
+}
+
+// named is the conversation with an ID or a prefix of it. noun is the word for a conversation in errors, and list the command that
+// lists them.
+func (r *remote) named(ctx context.Context, id, noun, list string) (api.Conversation, error) {
 	if !idForm.MatchString(id) {
-		return api.Conversation{}, Usagef("%q is not a conversation ID; list conversations with deckhand list", id)
+		return api.Conversation{}, Usagef("%q is not a %s ID; list %ss with %s", id, noun, noun, list)
 	}
 	c, err := r.Conversation(ctx, id)
 	if !client.IsNotFound(err) {
@@ -150,9 +161,9 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 	case err != nil:
 		return c, Plainly(err)
 	case len(found) == 0:
-		return c, fmt.Errorf("conversation %s not found on the server; list conversations with deckhand list (open a session in a folder with deckhand --resume %s)", id, id)
+		return c, fmt.Errorf("%s %s not found; list %ss with %s", noun, id, noun, list)
 	case len(found) > 1:
-		return c, Usagef("several conversations have IDs that begin with %s; use a longer prefix", id)
+		return c, Usagef("several %ss have IDs that begin with %s; use a longer prefix", noun, id)
 	}
 	return found[0], nil
 }

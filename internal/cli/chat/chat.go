@@ -23,14 +23,25 @@ import (
 
 // Flags choose the session.
 type Flags struct {
-	ID       string `arg:"" optional:"" help:"Session to open with --resume; a unique prefix of its ID is enough."`
+	ID       string `arg:"" optional:"" help:"Session to open, with or without --resume; a unique prefix of its ID is enough."`
 	Continue bool   `name:"continue" short:"c" xor:"which" help:"Continue the last session of this folder."`
 	Resume   bool   `name:"resume" short:"r" xor:"which" help:"Choose a session from a list, or open the one with the given ID."`
 }
 
+// Opens reports whether the flags name a session, or ask for the list of sessions.
+func (f Flags) Opens() bool { return f.Resume || f.ID != "" }
+
+// AfterApply is called by the parser. It refuses an argument of --continue, which looks like a message.
+func (f Flags) AfterApply() error {
+	if f.Continue && f.ID != "" {
+		return errors.New(`--continue takes no argument; use --resume ID to open another session, or deckhand run --continue "MESSAGE" to send a message`)
+	}
+	return nil
+}
+
 // Help implements kong.HelpProvider.
 func (Flags) Help() string {
-	return `Opens a session with an agent in this folder. Type a task and follow the agent's work. Type /help in the session for commands and keys. Risky calls need your approval; --confirm asks before all calls, --yes before none.
+	return `Type a task and follow the agent's work. Type /help in the session for commands and keys. Risky calls need your approval; --confirm asks before all calls, --yes before none.
 
 Sessions are kept: deckhand -c continues the last one, and deckhand list lists all. With --server, the session runs on another server.
 
@@ -66,9 +77,6 @@ const patience = 15 * time.Second
 
 // Run runs the session until the user quits.
 func Run(ctx context.Context, o *cli.Output, options Options) error {
-	if options.ID != "" && !options.Resume {
-		return cli.Usagef("%q is not a command; see deckhand --help", options.ID)
-	}
 	if err := choices.Check(ctx, options.Client, options.Settings, options.Shared); err != nil {
 		return err
 	}
@@ -97,7 +105,7 @@ func (s *conversation) choose(ctx context.Context) error {
 	defer cancel()
 	switch {
 	case s.ID != "":
-		found, err := cli.Find(ctx, s.Client, s.ID)
+		found, err := cli.FindSession(ctx, s.Client, s.ID, "deckhand --resume")
 		if err != nil {
 			return err
 		}

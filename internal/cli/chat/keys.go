@@ -396,7 +396,7 @@ func (d *drawn) run(name, arguments string) tea.Cmd {
 	case "resume":
 		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
 			if arguments != "" {
-				found, err := cli.Find(ctx, d.Client, arguments)
+				found, err := cli.FindSession(ctx, d.Client, arguments, "/resume")
 				return func(d *drawn) {
 					if err == nil {
 						d.show(found)

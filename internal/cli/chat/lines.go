@@ -404,7 +404,7 @@ func (p *plain) line(ctx context.Context, line string) error {
 		}
 		return nil
 	case "resume":
-		found, err := cli.Find(ctx, p.Client, arguments)
+		found, err := cli.FindSession(ctx, p.Client, arguments, "/resume")
 		if err != nil {
 			p.Problem(err.Error())
 			return nil
