@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -54,9 +54,12 @@ func (c Repository) Prepare(ctx context.Context, dir string, o *cli.Output, loca
 		return "", made, cli.Usagef("--repo %s is not a repository", c.Repo)
 	}
 	_, missing := os.Stat(c.Repo)
+	isPath := filepath.IsAbs(c.Repo) || strings.HasPrefix(c.Repo, "./") || strings.HasPrefix(c.Repo, "../") || strings.HasPrefix(c.Repo, "~")
 	switch {
 	case missing == nil:
 		return to, made, c.cloneOutside(ctx, o, to, "file")
+	case isPath && errors.Is(missing, fs.ErrNotExist):
+		return "", made, cli.Usagef("--repo: the folder %s does not exist", c.Repo)
 	case secureShell.MatchString(c.Repo):
 		return to, made, c.cloneOutside(ctx, o, to, "ssh")
 	case gitprovider.ValidRepository(c.Repo):
@@ -64,7 +67,7 @@ func (c Repository) Prepare(ctx context.Context, dir string, o *cli.Output, loca
 	default:
 		address, err := url.Parse(strings.TrimRight(c.Repo, "/"))
 		if err != nil || checkout.CheckURL(address.String()) != nil || strings.Trim(address.Path, "/") == "" {
-			return "", made, cli.Usagef("--repo %s must be an https:// URL, OWNER/NAME, or a folder", path.Base(c.Repo))
+			return "", made, cli.Usagef("--repo %s must be an https:// URL, OWNER/NAME, or a folder", c.shown())
 		}
 		local.Repository, local.Address = strings.TrimSuffix(strings.Trim(address.Path, "/"), ".git"), address.String()
 	}
@@ -74,6 +77,9 @@ func (c Repository) Prepare(ctx context.Context, dir string, o *cli.Output, loca
 	}
 	return to, func() { _ = os.Remove(to) }, nil // it stays unless it is empty
 }
+
+// shown returns the repository for a message, without the user and password of a URL.
+func (c Repository) shown() string { return c.Repo[strings.LastIndex(c.Repo, "@")+1:] }
 
 // cloneOutside clones with the user's own git. It runs nothing of the
 // repository's, and shares no file with it.
