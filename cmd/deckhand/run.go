@@ -17,7 +17,6 @@ import (
 	"deckhand/internal/cli/stdin"
 	"deckhand/internal/config"
 	"deckhand/internal/conversation"
-	"deckhand/internal/sandbox/drivers"
 )
 
 // localFlags are the flags of commands that run an agent without a running server.
@@ -80,8 +79,8 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if err := repo.Check(c.Continue); err != nil {
 		return err
 	}
-	if _, err := drivers.ForFolder(c.Chosen()); err != nil {
-		return cli.Usagef("%s", err)
+	if _, err := c.ForFolder(); err != nil {
+		return cli.Usagef("%w", err)
 	}
 	options := cli.TalkOptions{JSON: c.JSON, Silent: c.Silent, Timeout: c.Timeout, Continue: c.Continue}
 	if options.Schema, err = schema.Read(c.OutputSchema); err != nil {
@@ -90,7 +89,10 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if text := strings.TrimSpace(c.Instructions + "\n\n" + options.Schema.Instructions()); text != "" {
 		create.Request.ConversationInstructions = api.Some(text)
 	}
-	dir, err := cli.Workdir(c.Dir)
+	if err := c.Reachable(ctx); err != nil {
+		return err
+	}
+	dir, err := folder.Workdir(c.Dir)
 	if err == nil && c.Repo != "" {
 		var made func()
 		dir, made, err = repo.Prepare(ctx, dir, o, create.Local)
@@ -107,9 +109,9 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 
 // workIn makes a folder the workspace.
 func (f *localFlags) workIn(dir string) error {
-	driver, err := drivers.ForFolder(f.Chosen())
+	driver, err := f.ForFolder()
 	if err != nil {
-		return cli.Usagef("%s", err)
+		return cli.Usagef("%w", err)
 	}
 	if data, err := filepath.Abs(f.DataDir); err == nil && driver.Confined && (data == dir || strings.HasPrefix(data, strings.TrimSuffix(dir, "/")+"/")) {
 		return cli.Usagef("the folder %s contains the data directory %s with its keys; change to the folder of a project, or choose another --dir or --data-dir", dir, data)

@@ -25,7 +25,7 @@ type sessionCmd struct {
 
 // Run has a session with an agent, on a server of this process or on another one.
 func (c *sessionCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
-	dir, err := cli.Workdir(c.Dir)
+	dir, err := folder.Workdir(c.Dir)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"deckhand/api"
@@ -132,19 +131,4 @@ func imageURL(name string) (string, error) {
 		return "", Usagef("--image %s is larger than %d MiB", name, api.MaxImage>>20)
 	}
 	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b), nil
-}
-
-// Workdir is the folder to work in, or below which to clone.
-func Workdir(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	if err != nil {
-		return "", Usagef("--dir: %w", err)
-	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", Usagef("--dir: %s is not a folder", dir)
-	}
-	return dir, nil
 }

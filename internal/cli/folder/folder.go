@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -29,6 +30,25 @@ import (
 
 // Owner is the user that the sessions of a folder belong to.
 const Owner = "admin"
+
+// Workdir returns the folder to work in, or below which to clone.
+func Workdir(dir string) (string, error) {
+	typed := dir
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", cli.Usagef("--dir: the folder %s does not exist", typed)
+	case err != nil:
+		return "", cli.Usagef("--dir: %w", err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", cli.Usagef("--dir: %s is not a folder", dir)
+	}
+	return dir, nil
+}
 
 // Home is the data directory of a folder.
 type Home struct{ Dir, Folder string }

@@ -2,6 +2,8 @@
 package boxflags
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -89,6 +91,17 @@ func (f *Flags) Warnings() (out []string) {
 
 // Chosen returns the driver: that of --sandbox, or docker if --docker-host says which engine to use.
 func (f *Flags) Chosen() string { return drivers.WithEngines(f.Sandbox, f.DockerHost) }
+
+// ForFolder checks the flags, and returns the driver to use when a folder of this machine is the workspace.
+func (f *Flags) ForFolder() (sandbox.Properties, error) {
+	p, err := drivers.ForFolder(f.Chosen())
+	return p, cmp.Or(err, f.CheckSandboxes())
+}
+
+// Reachable returns an error if the driver needs a program, such as a container engine, that does not respond.
+func (f *Flags) Reachable(ctx context.Context) error {
+	return drivers.Ping(ctx, f.Chosen(), f.DockerHost)
+}
 
 // Policy returns the network policy of all sandboxes, and the private addresses that it allows.
 func (f *Flags) Policy() (p egress.Policy, private []outbound.HostPort, err error) {

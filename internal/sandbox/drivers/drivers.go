@@ -133,6 +133,18 @@ func CheckEngines(name string, hosts []string) error {
 	return Driver{Driver: d}.Close()
 }
 
+// Ping returns an error if a driver depends on a program that does not respond: the container engines at these addresses.
+func Ping(ctx context.Context, name string, hosts []string) error {
+	if name != engines.Kind.Name {
+		return nil
+	}
+	d, err := engines.Kind.Open(sandbox.Options{EngineHosts: hosts})
+	if p, ok := d.(sandbox.Pinger); err == nil && ok {
+		err = errors.Join(p.Ping(ctx), Driver{Driver: d}.Close())
+	}
+	return err
+}
+
 // Driver is the chosen driver.
 type Driver struct {
 	sandbox.Driver
