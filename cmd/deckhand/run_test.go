@@ -190,7 +190,7 @@ func TestRunExitCodes(t *testing.T) {
 	}{
 		"an answer":         {llmtest.Script(llmtest.Reply{Text: "It is blue."}), []string{"what colour?"}, cli.ExitDone, "It is blue.\n— done"},
 		"a wrong key":       {llmtest.Script(llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "bad key"}), []string{"go"}, cli.ExitError, "— error"},
-		"a rate limit":      {limited, []string{"go"}, cli.ExitError, "Rate limited by the provider: slow down. Send a message to try again.\n— error"},
+		"a rate limit":      {limited, []string{"go"}, cli.ExitError, "Rate limited by the provider: slow down. Run the command again.\n— error"},
 		"iterations":        {forever, []string{"go", "--max-iterations", "2"}, cli.ExitLimit, "The limit of 2 model calls"},
 		"money":             {forever, []string{"go", "--budget", "0.000001"}, cli.ExitLimit, "— limit reached"},
 		"time":              {llmtest.Script(llmtest.Reply{Text: "some words are said and then", Break: llmtest.Hang}), []string{"go", "--timeout", "500ms"}, cli.ExitLimit, "time limit reached"},
@@ -199,6 +199,7 @@ func TestRunExitCodes(t *testing.T) {
 		"needs approval":    {llmtest.Script(sh("echo hi > made"), done("no")), []string{"go", "--confirm"}, cli.ExitRejected, "needs approval"},
 		"yes to all":        {llmtest.Script(sh("echo hi"), done("Yes.")), []string{"go", "--yes"}, cli.ExitDone, "— finished"},
 		"stuck":             {func(llmtest.Asked) llmtest.Reply { return sh("false") }, []string{"go"}, cli.ExitStuck, "stuck in a loop"},
+		"too little memory": {nil, []string{"go", "--sandbox-memory", "5"}, cli.ExitUsage, "at least 32M"},
 		"no task":           {nil, []string{" "}, cli.ExitUsage, "task missing"},
 		"no such folder":    {nil, []string{"go", "--dir", "none"}, cli.ExitUsage, "--dir"},
 		"the data's folder": {nil, []string{"go", "--sandbox", "local", "--dir", "/"}, cli.ExitUsage, "change to the folder of a project"},

@@ -29,9 +29,25 @@ func Advised(o cli.TalkOptions, f *config.SettingsFlags) cli.TalkOptions {
 		if rest, ok := strings.CutSuffix(reason, was); ok && was != "" {
 			return rest + now
 		}
-		return reason
+		return withoutMessage(reason)
 	}
 	return o
+}
+
+// withoutMessage returns the reason why a turn failed, with a next step that needs no further message.
+func withoutMessage(reason string) string {
+	for _, step := range [][2]string{
+		{"or send a message to try again.", "or run the command again."},
+		{"Send a message to try again.", "Run the command again."},
+		{"then send a message to continue.", "then run the command again."},
+		{"Send another message to continue.", "Change the task and run the command again."},
+		{"Send a message to continue.", "Run the command again."},
+	} {
+		if rest, ok := strings.CutSuffix(reason, step[0]); ok {
+			return rest + step[1]
+		}
+	}
+	return reason
 }
 
 // RefusedModel is cli.Refused for a model of a user, "" if none is chosen, and names the flags that help. variable is the one with the key of the

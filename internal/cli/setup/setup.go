@@ -115,7 +115,8 @@ func keyless(err error) bool {
 func Invalid(err error) error {
 	var invalid *api.ValidationError
 	if errors.As(err, &invalid) && len(invalid.Detail) > 0 {
-		return cli.Usagef("%s: %s", config.SettingFlag(invalid.Detail[0].Loc), invalid.Detail[0].Msg)
+		text := strings.Replace(invalid.Detail[0].Msg, ", or null for no limit", "", 1) // no flag can be null
+		return cli.Usagef("%s: %s", config.SettingFlag(invalid.Detail[0].Loc), text)
 	}
 	return err
 }
