@@ -79,6 +79,9 @@ func (c *Command) importFile(ctx context.Context, o *cli.Output) error {
 	if c.LegacyUser != "" || c.Timezone != "" || c.Overwrite || c.DryRun {
 		return cli.Usagef("--legacy-user, --timezone, --overwrite and --dry-run need --from")
 	}
+	if info, err := os.Stat(c.File); err == nil && info.IsDir() {
+		return cli.Usagef("%s is a folder; name a file that deckhand export has written, or use --from %s if it is the data folder of a legacy server", c.File, c.File)
+	}
 	remote := cli.RemoteFlags{DataDir: c.DataDir, ServerFlags: c.ServerFlags}
 	server, err := remote.Client()
 	if err != nil {
