@@ -263,6 +263,9 @@ func TestFolders(t *testing.T) {
 	if _, err := Create(other); err == nil || !strings.Contains(err.Error(), "contains other files") {
 		t.Errorf("a folder with files: %v", err)
 	}
+	if _, err := Open("/missing"); err == nil || err.Error() != "the folder /missing does not exist" {
+		t.Errorf("a missing folder: %v", err)
+	}
 	if _, err := Open(t.TempDir()); err == nil {
 		t.Error("an empty folder was opened")
 	}

@@ -185,6 +185,9 @@ func checkDirs(paths ...string) error {
 func Open(dir string) (*Repository, error) {
 	text, err := readFile(filepath.Join(dir, formatFile), maxFormat)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, missing := os.Stat(dir); errors.Is(missing, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the folder %s does not exist", dir)
+		}
 		return nil, fmt.Errorf("%s contains no backups", dir)
 	}
 	if err != nil {
