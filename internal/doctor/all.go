@@ -188,7 +188,11 @@ func (r *Report) secrets(ctx context.Context, db Everything, keyring *secret.Key
 			return
 		}
 	}
-	r.Check("secrets", fmt.Sprintf("of %d users can be decrypted", len(users)), nil)
+	detail := fmt.Sprintf("those of %d users can be decrypted", len(users))
+	if len(users) == 1 {
+		detail = "those of 1 user can be decrypted"
+	}
+	r.Check("secrets", detail, nil)
 }
 
 // one verifies a conversation, and repairs it if asked to.

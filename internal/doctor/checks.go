@@ -194,7 +194,7 @@ func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, 
 		r.Check("database opens", "", advice.With(err, "%s", databaseFix(err, path)))
 		return
 	}
-	r.Check("database opens", "", nil)
+	r.Check("database opens", "no damage found", nil)
 	failed := r.failed
 	if remote {
 		r.remote(ctx, db, dataDir, repair)
