@@ -116,19 +116,22 @@ func (d *Display) notice(p session.Payload) {
 func restored(p session.Restored) string {
 	what := "the conversation"
 	if p.Files {
-		what = fmt.Sprintf("%d files", p.Changed)
+		var parts []string
 		switch {
 		case p.Changed == 1:
-			what = "1 file"
-		case p.Changed == 0 && p.Git:
-			what = ""
+			parts = append(parts, "1 file")
+		case p.Changed > 1:
+			parts = append(parts, fmt.Sprintf("%d files", p.Changed))
+		case !p.Git && !p.Conversation:
+			parts = append(parts, "no files")
 		}
 		if p.Git {
-			what = strings.TrimPrefix(what+" and the git history", " and ")
+			parts = append(parts, "the git history")
 		}
 		if p.Conversation {
-			what += " and the conversation"
+			parts = append(parts, "the conversation")
 		}
+		what = strings.Join(parts, " and ")
 	}
 	switch p.Action {
 	case session.RestoreUndo:

@@ -212,6 +212,24 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+func TestRestored(t *testing.T) {
+	for want, p := range map[string]session.Restored{
+		"restored the conversation to an earlier point":                     {Files: true, Conversation: true},
+		"restored 1 file and the conversation to an earlier point":          {Files: true, Conversation: true, Changed: 1},
+		"restored 2 files and the git history to an earlier point":          {Files: true, Git: true, Changed: 2},
+		"restored the git history and the conversation to an earlier point": {Files: true, Git: true, Conversation: true},
+		"undid the restore of 3 files":                                      {Files: true, Changed: 3, Action: session.RestoreUndo},
+		"restored no files to an earlier point":                             {Files: true},
+		"redid the restore of the conversation":                             {Conversation: true, Action: session.RestoreRedo},
+	} {
+		var b strings.Builder
+		terminal.New(terminal.Options{Out: &b}).Event(session.Event{Payload: p})
+		if !strings.Contains(b.String(), want+"\n") {
+			t.Errorf("%q, want %q", b.String(), want)
+		}
+	}
+}
+
 // A message of the user breaks at words, as a reply does.
 func TestMessagesBreakAtWords(t *testing.T) {
 	t.Parallel()
