@@ -30,7 +30,7 @@ func (Command) Help() string {
 	return `Starts a server with default settings in a temporary folder, with a built-in model that answers at once, and doubles
 the number of conversations that work at the same time until turns per second stop growing, or latency or memory (80% of
 this machine) passes a bound. A turn is a message, a model call, the command "echo hi" in a sandbox and a second
-model call. Takes about a minute. Everything is removed afterwards, and other servers are not touched.
+model call. Everything is removed afterwards, and other servers are not touched.
 
 The result is for Deckhand itself. Add what the agents' own commands need: compilers, tests, browsers.
 The load comes from this machine too, so a server whose clients and models are elsewhere carries more.

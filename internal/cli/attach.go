@@ -28,7 +28,7 @@ type Attach struct {
 
 // Help implements kong.HelpProvider.
 func (Attach) Help() string {
-	return `Follows a conversation on a running server. Type at any time: a line is a message to the agent, or the reply to its question. Press Ctrl-C once to pause the agent after the current step, twice to interrupt the step, three times to detach. Ctrl-D on an empty line also detaches. Detaching does not affect the agent. Type /help for more.
+	return `Type at any time: a line is a message to the agent, or the reply to its question. Press Ctrl-C once to pause the agent after the current step, twice to interrupt the step, three times to detach. Ctrl-D on an empty line also detaches. Detaching does not affect the agent. Type /help for more.
 
 Without a terminal, plain lines are printed until the agent finishes, and there are no prompts.
 

@@ -20,7 +20,7 @@ type Open struct {
 
 // Help implements kong.HelpProvider.
 func (Open) Help() string {
-	return `Opens a conversation in the browser, or prints its link if there is no display. Without conversations, it opens the home page. For a server on this machine's data directory, the link also logs the browser in: it works once, within five minutes.
+	return `Without a display, the command prints the link. Without conversations, it opens the home page. For a server on this machine's data directory, the link also logs the browser in: it works once, within five minutes.
 
 ` + remoteHelp + `
 

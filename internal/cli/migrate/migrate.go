@@ -32,7 +32,7 @@ type Command struct {
 
 // Help implements kong.HelpProvider.
 func (Command) Help() string {
-	return "Copies all data and compares both databases by hash. Stop the server first. If the command is interrupted, run it again to continue; no server can use the target until it is finished. Workspaces and the master key stay in the data directory.\n\nExit codes: 0 migrated and verified, 1 not migrated (the output says what to do), 2 usage error, 130 interrupted."
+	return "Copies all data and compares both databases by hash. If the command is interrupted, run it again to continue; no server can use the target until it is finished. Workspaces and the master key stay in the data directory.\n\nExit codes: 0 migrated and verified, 1 not migrated (the output says what to do), 2 usage error, 130 interrupted."
 }
 
 // Run moves the installation.
