@@ -155,6 +155,11 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"--server", "http://127.0.0.1:1", "--confirm"}, "--confirm does not work with --server"}, {[]string{"--model", "scripted/demo", "-c", "--server", "http://127.0.0.1:1"}, "--model does not work with --server"}, {[]string{"--server", "http://127.0.0.1:1", "-y"}, "--yes does not work with --server"}, {[]string{"--server", "http://127.0.0.1:1", "--budget", "1"}, "--budget does not work with --server"},
 		{[]string{"log-level", "loud"}, `deckhand: level must be one of "debug","info","warn","error" but got "loud"`}, {[]string{"list", "--status", "lost"}, `--status must be one of "starting","running","stopped" but`},
 		{[]string{"doctor", "no-such-conversation"}, "there is no conversation"},
+		{[]string{"new"}, "task missing; for example: deckhand new \"fix the failing test\"\nRun deckhand new --help"}, {[]string{"backup"}, "missing argument <dir>\nRun deckhand backup create --help"}, {[]string{"key"}, `missing command: use one of "create", `}, {[]string{"run", "--model"}, "--model needs a value"},
+		{[]string{"run", "x", "--dir", "/missing"}, "--dir: the folder /missing does not exist"}, {[]string{"run", "x", "--image", "/missing"}, "--image: the file /missing does not exist"}, {[]string{"run", "x", "--output-schema", "/missing"}, "--output-schema: the file /missing does not exist"},
+		{[]string{"run", "x", "--repo", "/missing"}, "--repo: the folder /missing does not exist"}, {[]string{"run", "x", "--sandbox", "docker", "--docker-host", "unix:///none.sock"}, "deckhand: Cannot reach the container engine at unix:///none.sock"}, {[]string{"run", "x", "--sandbox-memory", "5"}, "--sandbox-memory: a sandbox needs at least 32M"},
+		{[]string{"session", "nope"}, "session nope not found; list sessions with deckhand list"}, {[]string{"-c", "nope"}, "deckhand: --continue takes no argument; use"},
+		{[]string{"config", "reload"}, "start one with deckhand serve"}, {[]string{"log-level", "debug"}, "start one with deckhand serve"}, {[]string{"import", dir}, "is a folder; name a file"},
 		{[]string{"run", "fix", "the", "test"}, "quote the task: deckhand run"}, {[]string{"new", "fix", "it"}, "quote the task: deckhand new"},
 	} {
 		args := c.args
@@ -394,7 +399,7 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, addr := range []string{free, strings.TrimPrefix(b.base, "http://")} { // beside the running server
-		if out := must(t, "doctor", "--data-dir", b.dir, "--addr", addr); !strings.Contains(out, "master key") || !strings.HasSuffix(out, "All checks passed.\n") {
+		if out := must(t, "doctor", "--data-dir", b.dir, "--addr", addr); !strings.Contains(out, "master key") || strings.Contains(out, "1 users") || !strings.HasSuffix(out, "All checks passed.\n") {
 			t.Errorf("%s: %s", addr, out)
 		}
 	}
