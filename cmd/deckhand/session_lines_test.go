@@ -113,6 +113,8 @@ func TestSessionCommandsInLines(t *testing.T) {
 	s.expect("restored 1 file and the conversation")
 	s.enter("/redo")
 	s.expect("undid the restore of 1 file")
+	s.enter("/resume zzz")
+	s.expect("session zzz not found; list sessions with /resume")
 	s.enter("/model openai/other")
 	s.expect("model: openai/other")
 	s.press(ctrlD)
