@@ -141,7 +141,7 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 		}
 		return page.Results[0], nil
 	}
-	return r.named(ctx, id, "conversation", "deckhand list")
+	return r.named(ctx, id, "conversation", "deckhand list; sessions in folders open with deckhand --resume")
 }
 
 // named is the conversation with an ID or a prefix of it. noun is the word for a conversation in errors, and list the command that
