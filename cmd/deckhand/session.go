@@ -10,6 +10,7 @@ import (
 
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/chat"
+	"deckhand/internal/cli/choices"
 	"deckhand/internal/cli/folder"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/drivers"
@@ -17,7 +18,7 @@ import (
 
 // sessionCmd is deckhand without a command.
 type sessionCmd struct {
-	chat.Flags
+	choices.Session
 	Dir             string `name:"dir" default:"." placeholder:"DIR" help:"Folder to work in (default: the current folder)."`
 	cli.ServerFlags `group:"remote"`
 	localFlags
@@ -29,7 +30,7 @@ func (c *sessionCmd) Run(ctx context.Context, all *commands, o *cli.Output) erro
 	if err != nil {
 		return err
 	}
-	options := chat.Options{Flags: c.Flags, Settings: c.SettingsFlags, DataDir: c.DataDir, Folder: dir}
+	options := chat.Options{Session: c.Session, Settings: c.SettingsFlags, DataDir: c.DataDir, Folder: dir}
 	if c.Server != "" {
 		remote := cli.RemoteFlags{DataDir: c.DataDir, ServerFlags: c.ServerFlags}
 		if options.Client, err = remote.Client(); err != nil {

@@ -47,6 +47,15 @@ func Conflict(err error) *api.RestoreConflict {
 	return nil
 }
 
+// refusal returns the error of a request that the state of the conversation does not allow, nil for another one.
+func refusal(err error) *client.Error {
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusConflict {
+		return refused
+	}
+	return nil
+}
+
 // OwnText says what can be done about a conflict.
 func OwnText(c *api.RestoreConflict, command string) string {
 	return strings.TrimSuffix(c.Message, " Keep your versions, or restore them too.") + " Type /" + command + " keep to keep your versions, or /" + command + " overwrite to restore them too."
@@ -72,15 +81,20 @@ func (s Source) Undo(ctx context.Context, id, own string) (text, missing string,
 		return "", "", errors.New("nothing to undo")
 	}
 	points, err := s.Client.Checkpoints(ctx, id)
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Status == http.StatusConflict { // not all drivers support checkpoints
+	refused := refusal(err) // not all drivers support checkpoints
+	if refused != nil {
 		missing, err = "files were not restored: "+refused.Message, nil
 	}
 	if err != nil {
 		return "", "", err
 	}
-	files := len(points.Checkpoints) > 0
-	done, err := s.Client.Restore(ctx, id, api.RestoreConversation{EventID: number - 1, Files: api.Some(files), Conversation: api.Some(true), OwnChanges: own})
+	before := api.RestoreConversation{EventID: number - 1, Files: api.Some(refused == nil), Conversation: api.Some(true), OwnChanges: own}
+	done, err := s.Client.Restore(ctx, id, before)
+	// That of the last turn may not be in the list yet, so only the refusal tells that there are none.
+	if len(points.Checkpoints) == 0 && refusal(err) != nil && Conflict(err) == nil {
+		before.Files = api.Some(false)
+		done, err = s.Client.Restore(ctx, id, before)
+	}
 	if err != nil {
 		return "", "", err
 	}

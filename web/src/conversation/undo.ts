@@ -9,6 +9,9 @@ import * as routes from "./routes";
 /** The maximum number of pages to read to find the last turn. */
 const mostPages = 50;
 
+/** The code of a refusal because the user changed some of the files too. */
+const conflict = "CONVERSATION$RESTORE_CONFLICT";
+
 /** restoreTo restores to before the first of the messages. With the conversation, their text goes to the message box if that is empty. */
 export async function restoreTo(
   conversation: OpenConversation,
@@ -19,7 +22,7 @@ export async function restoreTo(
   const [first] = messages;
   if (!first) return;
   await conversation.attempt(async () => {
-    const done = await asking(conversation, (own) => routes.restore(conversation.id, first.id - 1, what, own), ownChanges);
+    const done = await asking(conversation, (own) => restored(conversation, first.id - 1, what, own), ownChanges);
     if (!done) return;
     if (!what.conversation) toasts.say(t("conversation.restored-files"), "good"); // otherwise the feed shows a notice
     if (done.kept?.length) toasts.say(t("conversation.restored-kept", { names: done.kept.join(", ") }), "bad");
@@ -28,6 +31,17 @@ export async function restoreTo(
       conversation.draft = conversation.putBack;
     }
   });
+}
+
+/** restored restores. The checkpoint of the last turn may not be known yet, so only the refusal tells that there are no files. */
+async function restored(conversation: OpenConversation, event: number, what: routes.Restoring, own: routes.Own) {
+  try {
+    return await routes.restore(conversation.id, event, what, own);
+  } catch (err) {
+    const refused = err instanceof ApiError && err.status === 409 && err.code !== conflict;
+    if (!refused || !what.files || !what.conversation || (await hasCheckpoints(conversation))) throw err;
+    return await routes.restore(conversation.id, event, { ...what, files: false }, own);
+  }
 }
 
 /** takeRestoreBack undoes the last restore, or redoes the last undone one. */
@@ -52,7 +66,7 @@ async function asking<T>(
   try {
     return await restore(own);
   } catch (err) {
-    if (!(err instanceof ApiError) || err.code !== "CONVERSATION$RESTORE_CONFLICT") throw err;
+    if (!(err instanceof ApiError) || err.code !== conflict) throw err;
     const files = err.body as routes.RestoreConflict;
     const chosen = await new Promise<routes.Own | undefined>((choose) => (conversation.conflict = { files, choose }));
     conversation.conflict = undefined;
@@ -70,8 +84,7 @@ export async function undoTurn(conversation: OpenConversation, own: routes.Own =
   const from = said.findLastIndex(begins);
   if (from < 0) return toasts.say(t("composer.nothing-undo"), "bad");
   await conversation.attempt(async () => {
-    const files = conversation.log.checkpoints || (conversation.more && (await hasCheckpoints(conversation.id)));
-    await restoreTo(conversation, said.slice(from), { files, conversation: true }, own);
+    await restoreTo(conversation, said.slice(from), { files: true, conversation: true }, own);
   });
 }
 
@@ -86,9 +99,10 @@ export async function redoTurn(conversation: OpenConversation): Promise<void> {
 }
 
 /** hasCheckpoints reports whether the server has checkpoints of this conversation. */
-async function hasCheckpoints(id: string): Promise<boolean> {
+async function hasCheckpoints(conversation: OpenConversation): Promise<boolean> {
+  if (conversation.log.checkpoints || !conversation.more) return conversation.log.checkpoints;
   try {
-    return ((await routes.checkpoints(id)).checkpoints ?? []).length > 0;
+    return ((await routes.checkpoints(conversation.id)).checkpoints ?? []).length > 0;
   } catch (err) {
     if (err instanceof ApiError && err.status === 409) return false;
     throw err;
