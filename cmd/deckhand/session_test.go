@@ -394,7 +394,7 @@ func TestSessionCommands(t *testing.T) {
 		t.Errorf("the edited plan was not carried out: %q", made())
 	}
 	s.enter("/undo")
-	s.shows("restored", "> The plan is approved with changes")
+	s.shows("restored", "─\n> The plan is approved with changes") // in the prompt, not only in the history
 	if d.exists("made.txt") {
 		t.Error("the file was not restored")
 	}
