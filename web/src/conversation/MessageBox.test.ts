@@ -170,11 +170,16 @@ describe("a message", () => {
   });
 
   it.each([
-    ["a file change", true],
-    ["no file change", false],
-  ])("is taken back with its turn by /undo after %s, and comes back by /redo", async (_, files) => {
+    ["a file change", true, true],
+    ["a file change whose checkpoint is being made", true, false],
+    ["no file change", false, false],
+  ])("is taken back with its turn by /undo after %s, and comes back by /redo", async (_, files, known) => {
     const restore = "POST /api/conversations/c1/restore";
-    server.on(restore, () => ({ kept: [] }));
+    const asks = { event_id: 9, files: true, conversation: true, own_changes: "refuse" };
+    let refusals = files ? 0 : 1;
+    server.on(restore, () =>
+      refusals-- > 0 ? Response.json({ message: "The conversation has no files yet." }, { status: 409 }) : { kept: [] },
+    );
     server.on(`${restore}/undo`, () => ({ kept: [] }));
     const happens = (id: number, kind: string, payload: object) =>
       conversation.log.append({ id, time: "2026-01-02T15:04:05Z", kind, payload } as never);
@@ -186,12 +191,12 @@ describe("a message", () => {
     happens(12, "user_said", { text: "and this" });
     happens(13, "model_asked", { call: "m", model: "x", up_to: 12 });
     happens(14, "turn_ended", { up_to: 12, state: "awaiting_user_input" });
-    if (files) happens(15, "checkpointed", { checkpoint: 2, up_to: 14, files: 3, changed: 1, bytes: 10 });
+    if (known) happens(15, "checkpointed", { checkpoint: 2, up_to: 14, files: 3, changed: 1, bytes: 10 });
     show("awaiting_user_input");
     type(field(), "/undo");
     press("Escape", field());
     press("Enter", field());
-    await soon(() => expect(server.to(restore)).toEqual([{ event_id: 9, files, conversation: true, own_changes: "refuse" }]));
+    await soon(() => expect(server.to(restore)).toEqual(files ? [asks] : [asks, { ...asks, files: false }]));
     await soon(() => expect(field().value).toBe("second\n\nand this"));
     happens(16, "restored", { action: "restore", point: 9, files, conversation: true });
     expect(conversation.log.items.filter((i) => i.kind === "user").map((i) => [i.text, !!i.hiddenBy])).toEqual([
