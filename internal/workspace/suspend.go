@@ -19,9 +19,13 @@ type Suspension struct {
 	After time.Duration
 	// MaxLive is how many sandboxes may run before those that were not used for the longest
 	// time are suspended earlier; 0 is any number. One in which something runs is not
-	// suspended, so there can be more. One of sixteen may be of conversations that had one
-	// turn only: many short tasks do not end the sandboxes of conversations that go on.
+	// suspended, so there can be more. One of eight may be of conversations that had one
+	// turn only and that have no followers: many short tasks do not end the sandboxes of
+	// conversations that go on.
 	MaxLive int
+	// Followed reports whether a session has followers, such as an open page: its user is
+	// likely to go on. nil is never.
+	Followed func(session.ID) bool
 	// Settle is how long a sandbox is unused at least before it is suspended for being one too
 	// many: the next command of an agent that works comes sooner. Default: a second.
 	Settle time.Duration
@@ -204,7 +208,7 @@ func (k *Keeper) limit() {
 			unused = append(unused, p)
 		}
 	}
-	tooMany, tooNew := live-k.Suspension.MaxLive, fresh-max(k.Suspension.MaxLive/16, 1)
+	tooMany, tooNew := live-k.Suspension.MaxLive, fresh-max(k.Suspension.MaxLive/8, 1)
 	if tooMany <= 0 && tooNew <= 0 {
 		return
 	}
@@ -236,10 +240,10 @@ func (k *Keeper) limit() {
 	}
 }
 
-// isNew is true for a conversation that has had its first turn only.
+// isNew is true for a conversation that has had its first turn only, and that has no followers.
 func (k *Keeper) isNew(id session.ID) bool {
 	st, ok := k.Sessions.Peek(id)
-	return ok && !st.InTurn && st.Turns <= 1
+	return ok && !st.InTurn && st.Turns <= 1 && (k.Suspension.Followed == nil || !k.Suspension.Followed(id))
 }
 
 // prepareStart prepares the start of a sandbox that may be suspended. What was suspended before

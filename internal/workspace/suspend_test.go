@@ -165,9 +165,9 @@ func TestServingSandboxIsNotSuspended(t *testing.T) {
 	}
 }
 
-// Of too many sandboxes, those that were not used for the longest time are suspended. One of sixteen may be new.
+// Of too many sandboxes, those that were not used for the longest time are suspended. One of eight may be new.
 func TestSandboxesAreLimited(t *testing.T) {
-	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 32})
+	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 16})
 	for i := range 4 {
 		r.session(i)
 		r.use(i, "x=1")
@@ -203,7 +203,7 @@ func TestWorkingSandboxesAreLeftAlone(t *testing.T) {
 
 // Many conversations with one short task do not end the sandbox of one that goes on.
 func TestNewSandboxesLeaveOthersAlone(t *testing.T) {
-	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 32, Settle: time.Millisecond})
+	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 16, Settle: time.Millisecond})
 	r.session(0)
 	if _, err := r.sessions.Update(t.Context(), name(0), func(session.State) ([]session.Payload, error) { return []session.Payload{session.TurnBegan{}}, nil }); err != nil {
 		t.Fatal(err)
@@ -215,7 +215,23 @@ func TestNewSandboxesLeaveOthersAlone(t *testing.T) {
 	}
 	r.until("two of the new ones are left", func() bool { return r.keeper.Running() == 3 })
 	if r.suspended(name(0)) {
-		t.Error("the one at work was suspended, though there are fewer than 32")
+		t.Error("the one at work was suspended, though there are fewer than 16")
+	}
+}
+
+// New conversations that someone follows are not suspended for being too many new ones.
+func TestFollowedSandboxesStay(t *testing.T) {
+	followed := func(id session.ID) bool { return id == name(0) || id == name(1) }
+	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 8, Settle: time.Millisecond, Followed: followed})
+	for i := range 5 {
+		r.session(i)
+		r.use(i, "true")
+	}
+	r.until("one of those without followers is left", func() bool { return r.keeper.Running() == 3 })
+	for i := range 2 {
+		if r.suspended(name(i)) {
+			t.Errorf("%d was suspended although it has a follower", i)
+		}
 	}
 }
 
