@@ -21,8 +21,6 @@ import (
 type contest struct {
 	name string
 	run  func(b *bench, o *office, round int) ([]result, error)
-	// many is how many conversations work before the contest, each with its first turn done.
-	many int
 }
 
 // result is a figure of one side in one round. Less is better unless it is a rate.
@@ -33,9 +31,9 @@ type result struct {
 
 func contests(b *bench) []contest {
 	return []contest{
-		{name: "warm turns, one at a time", many: lone, run: warm(1, pick(b, 3*time.Second, time.Second))},
-		{name: "warm turns, 50 at once", many: 50, run: warm(50, pick(b, 4*time.Second, time.Second))},
-		{name: "warm turns, 200 at once", many: 200, run: warm(200, pick(b, 4*time.Second, time.Second))},
+		{name: "warm turns, one at a time", run: warm(1, lone, 25)},
+		{name: "warm turns, 50 at once", run: warm(50, 50, 25)},
+		{name: "warm turns, 200 at once", run: warm(200, 200, 10)},
 		{name: "first turns, 100 at once", run: manyFirst(100)},
 		{name: "creates, 64 at once", run: creates(64, pick(b, 3*time.Second, time.Second))},
 		{name: "deckhand run", run: runs},
@@ -74,9 +72,6 @@ func (b *bench) contest(c contest, base string) error {
 		}
 		defer o.close()
 		defer o.Thaw()
-		if _, failures := o.openMany(c.many); errors.Join(failures...) != nil {
-			return errors.Join(failures...)
-		}
 		sides[i] = o
 		o.Freeze()
 	}
@@ -148,17 +143,23 @@ func student(degrees int) float64 {
 	return table[min(max(degrees, 0), len(table)-1)]
 }
 
-func warm(n int, during time.Duration) func(*bench, *office, int) ([]result, error) {
+// warm lets callers have turns in conversations that are new in each round, so many in each. A fixed number, not
+// a fixed time: each request to the model contains the whole conversation, and the faster side must not pay for its speed
+// with longer ones.
+func warm(callers, conversations, turns int) func(*bench, *office, int) ([]result, error) {
 	return func(_ *bench, o *office, _ int) ([]result, error) {
+		chats, failures := o.openMany(conversations)
+		if err := errors.Join(failures...); err != nil {
+			return nil, err
+		}
+		each := conversations / callers
 		before := process.TreeCPU()
-		// One caller goes from one conversation to the next: a single user would meet the limit.
-		at := make([]int, n)
-		s, err := load.Hammer(n, during, func(i int) error { at[i] += n; return o.chats[(i+at[i])%len(o.chats)].Turn() })
+		s, err := load.Repeat(callers, each*turns, func(caller, i int) error { return chats[caller*each+i%each].Turn() })
 		if err != nil {
 			return nil, err
 		}
 		s.CPU = process.TreeCPU() - before
-		return results(s, "turns"), nil
+		return results(s, "turns"), o.deleteAll()
 	}
 }
 

@@ -40,6 +40,28 @@ func Hammer(callers int, during time.Duration, do func(caller int) error) (Sampl
 	return gather(begin, delays, failed)
 }
 
+// Repeat lets each caller do n things, one after the other. The first error ends the round.
+func Repeat(callers, n int, do func(caller, i int) error) (Sample, error) {
+	delays := make([][]time.Duration, callers)
+	failed := make(chan error, callers)
+	var wait sync.WaitGroup
+	begin := time.Now()
+	for caller := range callers {
+		wait.Go(func() {
+			for i := 0; i < n && len(failed) == 0; i++ {
+				at := time.Now()
+				if err := do(caller, i); err != nil {
+					failed <- err
+					return
+				}
+				delays[caller] = append(delays[caller], time.Since(at))
+			}
+		})
+	}
+	wait.Wait()
+	return gather(begin, delays, failed)
+}
+
 // Share lets callers do n things together, each once, and stops early after most.
 // The first error ends the round.
 func Share(callers, n int, most time.Duration, do func(caller, i int) error) (Sample, error) {
