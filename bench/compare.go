@@ -143,9 +143,8 @@ func student(degrees int) float64 {
 	return table[min(max(degrees, 0), len(table)-1)]
 }
 
-// warm lets callers have turns in conversations that are new in each round, so many in each. A fixed number, not
-// a fixed time: each request to the model contains the whole conversation, and the faster side must not pay for its speed
-// with longer ones.
+// warm lets callers have so many turns in each of some new conversations. The number is fixed, not the time: each request to the
+// model contains the whole conversation, and the faster side must not pay for its speed with longer ones.
 func warm(callers, conversations, turns int) func(*bench, *office, int) ([]result, error) {
 	return func(_ *bench, o *office, _ int) ([]result, error) {
 		chats, failures := o.openMany(conversations)

@@ -35,6 +35,7 @@ import (
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/live"
 	"deckhand/internal/llm/catalogue"
+	"deckhand/internal/machine"
 	"deckhand/internal/notify"
 	"deckhand/internal/outbound"
 	"deckhand/internal/profile"
@@ -245,7 +246,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 	}
 	spec := profile.Sandboxes(profile.SandboxConfig{Settings: userSettings, Limits: c.PerSandbox(), Folder: c.Folder, Path: d.Path(os.Getenv("PATH")), Gate: d.Confined, Seal: sealing})
 	trust := &gitaccess.Trust{Sessions: sessions, Settings: userSettings, Client: client, Logger: s.logger}
-	s.keeper = workspace.New(workspace.Config{Driver: d.Driver, Name: d.Name, Sessions: sessions, Index: s.data.db, Spec: s.replica.Spec(trust.Spec(spec)), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(d.Driver), Machine: s.replica.Machine(), Here: s.replica.Here, Suspension: workspace.Suspension{After: c.SuspendAfter, MaxLive: workspace.DefaultLive(c.MaxLiveSandboxes), Followed: func(id session.ID) bool { return s.hub.Following(id) > 0 }},
+	s.keeper = workspace.New(workspace.Config{Driver: d.Driver, Name: d.Name, Sessions: sessions, Index: s.data.db, Spec: s.replica.Spec(trust.Spec(spec)), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(d.Driver), Machine: s.replica.Machine(), Here: s.replica.Here, Suspension: workspace.Suspension{After: c.SuspendAfter, MaxLive: machine.LiveSandboxes(c.MaxLiveSandboxes), Followed: func(id session.ID) bool { return s.hub.Following(id) > 0 }},
 		Prepare: gitaccess.NewCheckout(gitaccess.CheckoutConfig{Sessions: sessions, Settings: userSettings, Folder: c.Folder, Confinable: d.Confined,
 			AskTime: c.ApprovalTimeout, AcceptLate: c.ApprovalDefault == "accept"}).Prepare,
 		OnEnded: func(id session.ID) { userSettings.Release(string(id)) },

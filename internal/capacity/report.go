@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"deckhand/internal/load"
-	"deckhand/internal/workspace"
+	"deckhand/internal/machine"
 )
 
 // Report is the answer, as --json prints it.
@@ -105,7 +105,7 @@ func (r *Report) print(w io.Writer) {
 	fmt.Fprintf(w, "Memory:    %.0f MB for an idle server, %.1f MB for each conversation at work. In %.0f%% of %.1f GB: %d agents.\n", m.Idle, m.PerConversation, 100*spare, m.Total/1024, m.Agents)
 	fmt.Fprintf(w, "Disk:      %.1f kB for each turn, so %.1f GB a day with %d agents. A durable write takes %.2f ms.\n", d.PerTurn/1000, d.PerDay, r.Agents, d.FlushMillis)
 	fmt.Fprintf(w, "Start:     the first turn of a conversation, which starts its sandbox, takes %.0f ms at the median under load.\n\n", r.FirstTurns.P50)
-	if live := workspace.DefaultLive(0); r.Agents > live {
+	if live := machine.LiveSandboxes(0); r.Agents > live {
 		fmt.Fprintf(w, "Of these agents, %d keep their sandboxes running. Others that act seldom are suspended in between, and continuing costs about as much as a first turn; --max-live-sandboxes changes the number.\n", live)
 	}
 	fmt.Fprintln(w, "Programs that ran at the same time make the numbers smaller. Add what the agents' own commands need: compilers, tests, browsers.")

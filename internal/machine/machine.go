@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"cmp"
 	"os"
 	"strconv"
 	"strings"
@@ -57,3 +58,7 @@ func readNumber(file string) int64 {
 	}
 	return n
 }
+
+// LiveSandboxes returns how many sandboxes may run before the least recently used ones are suspended: the number that the
+// operator has chosen, or one per 64 MiB of memory if that is 0.
+func LiveSandboxes(chosen int) int { return cmp.Or(chosen, max(100, int(Memory()/(64<<20)))) }

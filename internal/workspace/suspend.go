@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"deckhand/internal/machine"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
 )
@@ -29,11 +28,6 @@ type Suspension struct {
 	// Settle is how long a sandbox is unused at least before it is suspended for being one too
 	// many: the next command of an agent that works comes sooner. Default: a second.
 	Settle time.Duration
-}
-
-// DefaultLive is MaxLive for this machine, unless the operator has chosen a number.
-func DefaultLive(chosen int) int {
-	return cmp.Or(chosen, max(100, int(machine.Memory()/(64<<20))))
 }
 
 const (
@@ -194,21 +188,24 @@ func (k *Keeper) limit() {
 	if _, ok := k.Driver.(sandbox.Suspender); !ok || k.Suspension.MaxLive <= 0 || k.Suspension.After <= 0 || k.closed {
 		return
 	}
-	live, fresh := 0, 0
-	var unused []*place
+	var live, unused []*place
 	for _, p := range k.places {
-		if p.box == nil || p.idle.suspending {
-			continue
+		if p.box != nil && !p.idle.suspending {
+			live = append(live, p)
 		}
-		live++
+	}
+	tooMany, tooNew := len(live)-k.Suspension.MaxLive, -max(k.Suspension.MaxLive/8, 1)
+	if len(live) <= -tooNew { // the usual case, which must be cheap
+		return
+	}
+	for _, p := range live {
 		if k.isNew(p.id) {
-			fresh++
+			tooNew++
 		}
 		if p.users == 0 && p.idle.refused == 0 {
 			unused = append(unused, p)
 		}
 	}
-	tooMany, tooNew := live-k.Suspension.MaxLive, fresh-max(k.Suspension.MaxLive/8, 1)
 	if tooMany <= 0 && tooNew <= 0 {
 		return
 	}
@@ -223,7 +220,7 @@ func (k *Keeper) limit() {
 			tooNew--
 		}
 		grace := p.idle.grace
-		if live > maxOver*k.Suspension.MaxLive { // memory comes before speed
+		if len(live) > maxOver*k.Suspension.MaxLive { // memory comes before speed
 			grace = 0
 		}
 		if time.Since(p.idle.since) >= max(grace, k.settle()) {

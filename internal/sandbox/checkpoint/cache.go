@@ -20,6 +20,8 @@ type cache struct {
 	linked map[string]bool
 	// leftOut is the number of files that the last full scan could not store.
 	leftOut int
+	// vacant is the workspace if it was empty at the last full scan.
+	vacant  vacancy
 	size    atomic.Int64 // entries
 	watched atomic.Bool
 }
@@ -36,7 +38,7 @@ func (c *cache) drop() {
 	c.watch.Close()
 	c.watch = nil
 	c.watched.Store(false)
-	c.number, c.state, c.chain, c.blobs = 0, nil, 0, nil
+	c.number, c.state, c.chain, c.blobs, c.vacant = 0, nil, 0, nil, vacancy{}
 	c.size.Store(0)
 }
 

@@ -96,6 +96,9 @@ func (s *Store) take(ctx context.Context, w Workspace, at time.Time, whole bool)
 	if err != nil {
 		return Taken{}, nil, err
 	}
+	if !whole && newest > 0 && len(known) == 0 && s.cache.number == newest && s.cache.vacant.still(w.Dir) {
+		return Taken{Number: newest, Previous: newest, Verified: s.verified(newest)}, known, nil
+	}
 	p := &packer{store: s, number: newest + 1, numbers: numbers, blobs: blobs}
 	defer p.close()
 	sc := &scanner{ctx: ctx, w: w, known: known, read: p.read}
@@ -151,8 +154,12 @@ func (s *Store) scan(sc *scanner, whole bool) (looked map[string]bool, err error
 			}
 		}
 	}
+	before := vacant(sc.w.Dir)
 	if err := sc.scan(); err != nil {
 		return nil, err
+	}
+	if s.cache.vacant = before; len(sc.found) > 0 || sc.leftOut > 0 {
+		s.cache.vacant = vacancy{}
 	}
 	s.cache.watch.Close()
 	s.cache.watch, s.cache.linked = sc.watch, sc.linked
