@@ -27,7 +27,7 @@ type dialect struct {
 	// takePipes is typed, if the shell starts on the terminal; it puts the pipe in
 	// its place.
 	takePipes string
-	// ready is the first line of the pipe: it defines what the others use.
+	// ready are the first lines of the pipe: they define what the others use.
 	ready func(word string) string
 }
 
@@ -58,8 +58,9 @@ var bash = dialect{
 	takePipes: "exec 0<&3 3<&- 4<&-\n",
 	ready: func(word string) string {
 		mark := `\033]5379;` + word
-		return strings.Join([]string{
-			`set +o history`, `set +H`, `unset HISTFILE MAILCHECK TMOUT PROMPT_COMMAND`, `umask 022`, `PS0= PS1= PS2=`,
+		// On a line of its own, because bash expands each line that it reads until history is off, which takes as long as reading the rest.
+		quiet := `set +o history; set +H; unset HISTFILE MAILCHECK TMOUT PROMPT_COMMAND; umask 022; PS0= PS1= PS2=` + "\n"
+		return quiet + strings.Join([]string{
 			`__dh_n=0 __dh_s=0 __dh_d=0 __dh_c= __dh_v= __dh_o= __dh_z=0 __dh_D= __dh_G=DEBUG __dh_K= __dh_R=`,
 			`__dh_p=$'` + mark + `;p;${__dh_n};${__dh_s};${__dh_o}\a'`, `readonly __dh_p`,
 			// With "builtin exec" the redirection would end with the line.

@@ -51,7 +51,7 @@ type State struct {
 var parts = []string{"first", "dirs", "functions", "marked", "aliases", "umask", "limits", "shopt", "options", "args", "traps", "variables", "jobs", "end"}
 
 // limits are the letters of "ulimit" for what can be set.
-const limits = "c d e f i l m n q r s t u v x"
+const limits = "cdefilmnqrstuvx"
 
 // Dump is a command that prints the state to the terminal and leaves it as it is. word
 // separates the parts; it must be new each time. The command calls only builtins, since
@@ -70,7 +70,7 @@ func Dump(word string) string {
 		at("marked"), `\builtin declare -F`,
 		at("aliases"), `\builtin alias -p`,
 		at("umask"), `\builtin umask`,
-		at("limits"), `for __dh_j in ` + limits + `; do for __dh_m in S H; do \builtin printf '%s%s ' "$__dh_m" "$__dh_j"; \builtin ulimit "-$__dh_m$__dh_j" || \builtin printf '\n'; done; done`,
+		at("limits"), `\builtin printf 'S\n'; \builtin ulimit -Sa; \builtin printf 'H\n'; \builtin ulimit -Ha`,
 		at("shopt"), `\builtin shopt -p`,
 		at("options"), `\builtin set +o`,
 		at("args"), `case $# in 0) ;; *) \builtin printf ' %q' "$@";; esac`,
@@ -107,7 +107,7 @@ func Parse(printed []byte, word string) (*State, error) {
 	}
 	s := &State{
 		Functions: found["functions"], Marked: found["marked"], Aliases: found["aliases"], Umask: strings.TrimSpace(found["umask"]),
-		Limits: found["limits"], Shopt: found["shopt"], Options: found["options"], Args: found["args"], Traps: found["traps"], Variables: found["variables"],
+		Limits: parseLimits(found["limits"]), Shopt: found["shopt"], Options: found["options"], Args: found["args"], Traps: found["traps"], Variables: found["variables"],
 	}
 	var background int
 	head, dir, _ := strings.Cut(found["first"], "\n")
@@ -146,6 +146,24 @@ var others = sync.OnceValue(func() *regexp.Regexp {
 func (s *State) mentions(pid int) bool {
 	word := regexp.MustCompile(`["' ]` + strconv.Itoa(pid) + `["' ]`)
 	return word.MatchString(others().ReplaceAllString(s.Variables, ""))
+}
+
+// parseLimits turns lines such as "core file size (blocks, -c) 0" into "Sc 0". Asking for each limit by itself takes bash many times as long.
+func parseLimits(printed string) string {
+	var out strings.Builder
+	kind := ""
+	for line := range strings.Lines(printed) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "S" || line == "H" {
+			kind = line
+			continue
+		}
+		name, value, ok := cutLast(line, ") ")
+		if n := len(name); ok && n > 2 && name[n-2] == '-' && strings.IndexByte(limits, name[n-1]) >= 0 {
+			out.WriteString(kind + name[n-1:] + " " + strings.TrimSpace(value) + "\n")
+		}
+	}
+	return out.String()
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
