@@ -47,7 +47,8 @@ type Checkpoint struct {
 	Files, Changed, LeftOut int
 	// Bytes is the number of bytes that it added to the store.
 	Bytes int64
-	// Previous is the newest checkpoint before, and Verified the last time at which the workspace was known to be in its state.
+	// Previous is the newest checkpoint before, and Verified the last time at which the workspace was known to be in its state: what
+	// differs was changed after it.
 	Previous int
 	Verified time.Time
 }
@@ -132,9 +133,11 @@ type (
 		By string `json:"by"`
 	}
 	// BeginParams are the parameters of CheckpointRunner.Begin. Empty is true if the workspace was empty at first and may
-	// not have a checkpoint of that state.
+	// not have a checkpoint of that state. At is the last time at which it is known to have been empty, by the clock of the server; zero
+	// if that was before its first use.
 	BeginParams struct {
-		Empty bool `json:"empty,omitempty"`
+		Empty bool      `json:"empty,omitempty"`
+		At    time.Time `json:"at,omitzero"`
 	}
 	// TakeParams are the parameters of CheckpointRunner.Take. At is the current time of the server.
 	TakeParams struct {

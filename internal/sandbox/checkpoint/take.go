@@ -37,11 +37,31 @@ func (s *Store) Take(ctx context.Context, w Workspace, at time.Time) (Taken, err
 	return t, err
 }
 
-// BeginEmpty creates checkpoint 1 without files in an empty store, for a workspace that was empty at first.
-func (s *Store) BeginEmpty() error {
-	if numbers, err := s.Numbers(); err != nil || len(numbers) > 0 {
+// BeginEmpty creates checkpoint 1 without files in an empty store, for a workspace that was empty at first. at is the last time at
+// which it is known to have been empty, by the caller's clock; zero if that was before its first use. If the newest checkpoint has no
+// files, the workspace was in its state at that time.
+func (s *Store) BeginEmpty(at time.Time) error {
+	numbers, err := s.Numbers()
+	if err != nil {
 		return err
 	}
+	if len(numbers) > 0 {
+		newest := numbers[len(numbers)-1]
+		if !at.After(s.verified(newest)) {
+			return nil
+		}
+		if st, _, _, err := s.newest(newest); err == nil && len(st) == 0 {
+			s.verify(at)
+		}
+		return nil // a checkpoint that cannot be read is replaced by the next one
+	}
+	if err := s.makeDir(); err != nil {
+		return err
+	}
+	if at.IsZero() {
+		at = time.Unix(0, 0)
+	}
+	s.verify(at) // first: otherwise a crash would leave the time at which the checkpoint was created
 	return s.first()
 }
 

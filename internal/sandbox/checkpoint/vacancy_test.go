@@ -4,6 +4,7 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"time"
 )
 
 // An empty workspace is not read again until it changes, and a change is noticed even if its time is hidden.
@@ -31,5 +32,32 @@ func TestEmptyWorkspace(t *testing.T) {
 	must(t, os.Remove(r.at("a")))
 	if got := r.take(); got.Changed != 1 || got.Files != 0 {
 		t.Errorf("it is gone: %+v", got)
+	}
+}
+
+// Checkpoint 1 may be created after files were. It is verified at the last time at which the workspace is known to have been empty.
+func TestBeginEmpty(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	now := time.Now()
+	for _, c := range []struct{ at, want time.Time }{
+		{time.Time{}, time.Unix(0, 0)}, // before the first use
+		{now.Add(-2 * time.Hour), now.Add(-2 * time.Hour)},
+		{now.Add(-3 * time.Hour), now.Add(-2 * time.Hour)},
+		{now.Add(-time.Hour), now.Add(-time.Hour)},
+	} {
+		must(t, r.BeginEmpty(c.at))
+		if got := r.verified(1); !got.Equal(c.want) {
+			t.Errorf("empty at %s: verified at %s, want %s", c.at, got, c.want)
+		}
+	}
+	files(t, r.w.Dir, map[string]string{"a": "1"})
+	got := r.take()
+	if got.Number != 2 || got.Previous != 1 || got.Changed != 1 || !got.Verified.Equal(now.Add(-time.Hour)) {
+		t.Errorf("%+v", got)
+	}
+	must(t, r.BeginEmpty(now.Add(time.Hour)))
+	if got := r.verified(2); got.After(time.Now()) {
+		t.Errorf("the state with a file is verified at a time at which there was none: %s", got)
 	}
 }

@@ -88,7 +88,7 @@ func (s *Service) release(_ context.Context, p sandbox.UseParams) (bool, error) 
 
 func (s *Service) begin(_ context.Context, p sandbox.BeginParams) (any, error) {
 	if p.Empty {
-		return nil, s.store.BeginEmpty()
+		return nil, s.store.BeginEmpty(p.At)
 	}
 	return nil, nil
 }
