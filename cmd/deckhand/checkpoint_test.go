@@ -235,6 +235,13 @@ func TestCheckpointsByDriver(t *testing.T) {
 			}
 			b, process, id := killable(t, args, "$ echo ONE > kept; mkdir d; echo x > d/f; echo all' 'made")
 			points := b.checkpointed(b.client, id, 1)
+			// The files of the first turn are the agent's, also if checkpoint 1 was created after them.
+			if r, err := b.client.Restore(t.Context(), id, api.RestoreConversation{EventID: 1}); err != nil || r.Changed != 3 {
+				t.Errorf("to the beginning: %+v, %v", r, err)
+			}
+			if r, err := b.client.UndoRestore(t.Context(), id, api.UndoRestore{}); err != nil || r.Changed != 3 {
+				t.Errorf("and back: %+v, %v", r, err)
+			}
 			if err := b.client.Say(t.Context(), id, "$ echo TWO > kept; rm -r d; echo new > more; echo all' 'changed", ""); err != nil {
 				t.Fatal(err)
 			}

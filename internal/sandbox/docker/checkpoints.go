@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/volume"
@@ -35,11 +36,12 @@ func (d *Driver) Checkpoint(ctx context.Context, h sandbox.Handle) (out sandbox.
 	}
 	list, _ := d.helpers.List(h.ID)
 	fresh := isEmpty(store) && len(list.Numbers) == 1 && list.Numbers[0] == emptyFirst.Number
+	at := time.Now() // before looking, so that files created later are newer
 	if (store == nil || fresh) && d.empty(ctx, h.ID) {
 		if _, err := d.makeStore(ctx, h.ID, true); err != nil {
 			return out, err
 		}
-		d.helpers.SetList(h.ID, sandbox.Checkpoints{Numbers: []int{emptyFirst.Number}})
+		d.helpers.SetEmpty(h.ID, at)
 		return emptyFirst, nil
 	}
 	err = d.helpers.With(ctx, h, func(r pool.Runner) error {

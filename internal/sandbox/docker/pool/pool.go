@@ -35,9 +35,16 @@ type Pool struct {
 
 	mu     sync.Mutex
 	open   map[string]*helper
-	lists  map[string]sandbox.Checkpoints
+	lists  map[string]list
 	closed bool
 	ending sync.WaitGroup
+}
+
+// list has the checkpoints of a sandbox.
+type list struct {
+	sandbox.Checkpoints
+	// empty is the last time at which the workspace was seen to be empty without its helper; zero if it was not.
+	empty time.Time
 }
 
 // helper is a connection to a container. The container has a fixed name, and is kept if the server or its runner dies: as long as it
@@ -53,7 +60,7 @@ type helper struct {
 
 // New returns a Pool. start starts the helper container of a sandbox, or connects to an existing one; remove removes a container.
 func New(start func(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, string, error), remove func(container string)) *Pool {
-	p := &Pool{start: start, remove: remove, name: rand.Text(), open: map[string]*helper{}, lists: map[string]sandbox.Checkpoints{}}
+	p := &Pool{start: start, remove: remove, name: rand.Text(), open: map[string]*helper{}, lists: map[string]list{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -69,15 +76,16 @@ func (p *Pool) Has(id string) bool {
 func (p *Pool) List(id string) (sandbox.Checkpoints, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list, ok := p.lists[id]
-	return list, ok
+	l, ok := p.lists[id]
+	return l.Checkpoints, ok
 }
 
-// SetList sets the list that List returns.
-func (p *Pool) SetList(id string, list sandbox.Checkpoints) {
+// SetEmpty records that a workspace was empty at a time, and that its only checkpoint is 1, which has no files. The helper is told
+// at its next use, before it does anything else.
+func (p *Pool) SetEmpty(id string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lists[id] = list
+	p.lists[id] = list{Checkpoints: sandbox.Checkpoints{Numbers: []int{1}}, empty: at}
 }
 
 // With calls do with the helper of a sandbox, one at a time.
@@ -87,17 +95,32 @@ func (p *Pool) With(ctx context.Context, h sandbox.Handle, do func(Runner) error
 		if err != nil {
 			return err
 		}
-		err = do(k.runner)
+		if err = p.begin(ctx, h.ID, k); err == nil {
+			err = do(k.runner)
+		}
 		if _, answered := sandbox.Refusal(err); err != nil && !answered {
 			p.drop(h.ID, k) // the container may still be working; the next use finds it
 			return err
 		}
-		if list, e := k.runner.List(ctx); e == nil {
-			p.SetList(h.ID, list)
+		if got, e := k.runner.List(ctx); e == nil {
+			p.mu.Lock()
+			p.lists[h.ID] = list{Checkpoints: got, empty: p.lists[h.ID].empty}
+			p.mu.Unlock()
 		}
 		p.rest(h.ID, k)
 		return err
 	})
+}
+
+// begin tells a helper until when the workspace was empty. A helper that knows of a later time ignores it.
+func (p *Pool) begin(ctx context.Context, id string, k *helper) error {
+	p.mu.Lock()
+	at := p.lists[id].empty
+	p.mu.Unlock()
+	if at.IsZero() {
+		return nil
+	}
+	return k.runner.Begin(ctx, sandbox.BeginParams{Empty: true, At: at})
 }
 
 // Alone calls do while the helper of a sandbox is not in use.

@@ -98,6 +98,38 @@ func take(t *testing.T, p *Pool) {
 	}
 }
 
+// A helper is told when its server last saw the workspace empty, even if it is already connected.
+func TestHelperOfAnEmptyWorkspace(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	p := New(e.start, e.remove)
+	defer p.Close()
+	verified := func(name string) (out sandbox.Checkpoint) {
+		t.Helper()
+		if name != "" {
+			if err := os.WriteFile(filepath.Join(e.dir, "ws", name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.With(t.Context(), sandbox.Handle{ID: "box"}, func(r Runner) (err error) { out, err = r.Take(t.Context()); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	first, second := time.Now(), time.Now().Add(time.Hour)
+	p.SetEmpty("box", first)
+	if got := verified(""); got.Number != 1 || !got.Verified.Equal(first) {
+		t.Errorf("%+v, want it verified at %s", got, first)
+	}
+	p.SetEmpty("box", second)
+	if got := verified("a"); got.Number != 2 || got.Previous != 1 || !got.Verified.Equal(second) {
+		t.Errorf("%+v, want it verified at %s", got, second)
+	}
+	if got := verified("b"); got.Number != 3 || got.Verified.Before(first) || got.Verified.Equal(second) {
+		t.Errorf("%+v is verified at the time at which the workspace was empty", got)
+	}
+}
+
 // A server does not remove a helper that another one has used since, even if the other one used it first.
 func TestHelperOfTwoServers(t *testing.T) {
 	t.Parallel()
