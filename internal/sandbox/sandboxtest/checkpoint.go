@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"deckhand/internal/sandbox"
 )
@@ -12,6 +13,7 @@ import (
 // checkpointTests are about earlier states of workspaces.
 var checkpointTests = []test[Options]{
 	{name: "Checkpoints", run: checkpoints},
+	{name: "CheckpointsSinceTheBeginning", run: beginningCheckpoints},
 	{name: "CheckpointsOfAHostileWorkspace", run: hostileCheckpoints},
 	{name: "CheckpointsOfACopy", run: copiedCheckpoints},
 	{name: "RestoreIsKnownUntilRecorded", run: unrecorded},
@@ -118,6 +120,25 @@ func checkpoints(t *testing.T, o Options) {
 	again := enter(t, o, other, sandbox.Spec{})
 	if list, err := later.Checkpoints(within(t), again.handle); err != nil || len(list.Numbers) > 1 {
 		t.Errorf("a new sandbox has the checkpoints of an old one: %+v, %v", list, err)
+	}
+}
+
+// beginningCheckpoints: Verified of the first checkpoint with files is the time of the last checkpoint without files. Callers decide by it
+// who made the files.
+func beginningCheckpoints(t *testing.T, o Options) {
+	b, c, ok := keeping(t, o)
+	if !ok {
+		return
+	}
+	take(t, c, b.handle)
+	b.ok(t, "true")
+	seen := time.Now()
+	none := take(t, c, b.handle)
+	changes := time.Now()
+	b.ok(t, "echo x > a")
+	one := take(t, c, b.handle)
+	if one.Previous != none.Number || one.Changed != 1 || one.Verified.Before(seen) || one.Verified.After(changes) {
+		t.Errorf("%+v after %+v, want it verified between %s and %s", one, none, seen, changes)
 	}
 }
 
