@@ -232,6 +232,9 @@ func (c *Conn) run(life context.Context, first chan<- error) {
 		default:
 		}
 		if err == nil {
+			if told != "" {
+				c.log.Warn("connected to NATS again", "server", conn.RemoteAddr().String())
+			}
 			told, pause = "", firstPause
 			err = c.serve(life, conn, in)
 		}

@@ -60,14 +60,16 @@ func sealed(t *testing.T) Seal {
 	return s
 }
 
-func tryConnect(address string) (*Conn, error) {
+func tryConnect(address string) (*Conn, error) { return connectLogging(address, quiet) }
+
+func connectLogging(address string, log *slog.Logger) (*Conn, error) {
 	a, err := ParseAddress(address)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return Connect(ctx, a, "test", quiet)
+	return Connect(ctx, a, "test", log)
 }
 
 // The suite of cluster, with leases in memory.
@@ -202,6 +204,56 @@ func TestReconnects(t *testing.T) {
 	if s := await(t, got); s != "second" {
 		t.Errorf("got %q", s)
 	}
+}
+
+// lines receives log records as lines, each of which a test awaits.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
+// The log says when the connection is lost, and when it is back: after an outage, and after a start without NATS.
+func TestLogsOutages(t *testing.T) {
+	server := natstest.Start(t, "")
+	logged := make(lines, 100)
+	c, err := connectLogging(server.URL, slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lost, back = "no connection to NATS", "connected to NATS again"
+	expect := func(want, unwanted string) {
+		t.Helper()
+		for {
+			line := await(t, logged)
+			if strings.Contains(line, want) {
+				return
+			}
+			if strings.Contains(line, unwanted) { // other lines are further reasons of an outage
+				t.Fatalf("the log has %q, want %q", line, want)
+			}
+		}
+	}
+	for range 2 {
+		server.Kill()
+		expect(lost, back)
+		server.Begin()
+		expect(back, "\x00")
+	}
+	c.Close()
+	if len(logged) > 0 {
+		t.Errorf("the log also has %q", <-logged)
+	}
+
+	server.Kill()
+	if c, err = connectLogging(server.URL, slog.New(slog.NewTextHandler(logged, nil))); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	expect(lost, back)
+	server.Begin()
+	expect(back, "\x00")
 }
 
 // A server that is stopped holds up nobody who publishes.
