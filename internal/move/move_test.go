@@ -217,6 +217,36 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
+// A database that an installation was moved to has an ID of its own, which a second run keeps: servers that use the source again
+// must not receive the messages of its servers.
+func TestCopyID(t *testing.T) {
+	t.Parallel()
+	source, target := newServer(t), newServer(t)
+	populate(t, source)
+	id := func(d config.Database) string {
+		t.Helper()
+		db, err := open.Database(t.Context(), d, store.Options{})
+		must(t, err)
+		defer db.Close()
+		id, err := db.(interface {
+			CopyID(context.Context) (string, error)
+		}).CopyID(t.Context())
+		must(t, err)
+		return id
+	}
+	_, err := run(t, source, target, nil)
+	must(t, err)
+	moved := id(target)
+	if moved == "" || moved == id(source) {
+		t.Errorf("the target has the ID %q", moved)
+	}
+	_, err = run(t, source, target, nil)
+	must(t, err)
+	if again := id(target); again != moved {
+		t.Errorf("the ID was %q and is %q", moved, again)
+	}
+}
+
 // goesOn uses a database after a move: searches, appends and new IDs work.
 func goesOn(t *testing.T, d config.Database) {
 	t.Helper()

@@ -38,6 +38,8 @@ type Config struct {
 // leaser is a database that several servers can share.
 type leaser interface {
 	Leases(self cluster.Info) cluster.Roster
+	// CopyID returns an ID that a database gets when it is filled with the data of another one, "" for all others.
+	CopyID(ctx context.Context) (string, error)
 }
 
 // Replica is this server, as one of several or alone.
@@ -84,7 +86,7 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	installation, err := datadir.Instance(ctx, c.DB)
+	installation, err := r.installation(ctx, db)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +116,20 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 	r.Leases = &lease{Leases: r.roster}
 	c.Logger.Info("running as one of several servers", "member", r.Member, "address", r.Self.Address, "roles", strings.Join(c.Roles, ","))
 	return r, nil
+}
+
+// installation returns a name for the messages of all servers on a database. A copy has the keys of its original, so only the name keeps
+// them from receiving each other's messages.
+func (r *Replica) installation(ctx context.Context, db leaser) (string, error) {
+	instance, err := datadir.Instance(ctx, r.DB)
+	if err != nil {
+		return "", err
+	}
+	id, err := db.CopyID(ctx)
+	if err != nil || id == "" {
+		return instance, err
+	}
+	return instance + "-" + id, nil
 }
 
 // listen opens the listener for other servers.

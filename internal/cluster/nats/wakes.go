@@ -9,7 +9,7 @@ import (
 // Wakes implements cluster.Wakes.
 type Wakes struct {
 	Conn *Conn
-	// Installation separates installations that share a NATS server.
+	// Installation separates installations that share a NATS server, and copies of an installation.
 	Installation string
 	Seal         Seal
 }

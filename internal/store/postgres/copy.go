@@ -128,7 +128,7 @@ func Load(ctx context.Context, address string, v int64, r io.Reader) error {
 			if !bytes.Equal(read.Sum(nil), stored.Sum(nil)) {
 				return errors.New("the restored database differs from the backup")
 			}
-			return nil
+			return MarkCopy(c)
 		})
 	})
 }

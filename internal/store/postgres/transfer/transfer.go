@@ -17,7 +17,7 @@ import (
 
 // Local are the tables and columns that belong to the database, with the reason why they do not travel.
 var Local = map[string]string{
-	"schema_version":  "the version of the database's schema",
+	"schema_version":  "the version of the database's schema, and the ID of a copy",
 	"server_lease":    "the server that uses the database",
 	"members":         "the servers that use the database together",
 	"shared":          "what these servers know for minutes",
@@ -230,8 +230,10 @@ func (s *Side) Finish(ctx context.Context) error {
 // Done implements store.Side.
 func (s *Side) Done(ctx context.Context) error {
 	return s.base.Update(ctx, func(c *pg.Conn) error {
-		_, err := c.Exec("DELETE FROM deckhand.meta WHERE name = $1", store.MetaMove)
-		return err
+		if _, err := c.Exec("DELETE FROM deckhand.meta WHERE name = $1", store.MetaMove); err != nil {
+			return err
+		}
+		return postgres.MarkCopy(c)
 	})
 }
 
