@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"deckhand/client"
+	"deckhand/internal/store/postgres/pgtest"
 )
 
 // home is the server whose machine has the workspace of a conversation, and away another one.
@@ -124,6 +126,74 @@ func TestReplicaWorkspaces(t *testing.T) {
 	}
 	back.remove(id)
 	away.remove(quick)
+}
+
+// When the database was away for longer than a lease, the first server that reaches it again sees no other. It does not write into the
+// conversations of the others that their workspaces are missing.
+func TestReplicasAfterOutage(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 0)
+	direct, relays := f.database, []*pgtest.Relay{f.postgres.Relay(t), f.postgres.Relay(t)}
+	for _, r := range relays {
+		f.database = r.Address(direct)
+		f.add(readable(t), withSandbox(t, "local")...)
+	}
+	f.boxes[0].demo("scripted/demo")
+	id := f.boxes[0].create("$ echo kept-text > kept; echo written")
+	f.boxes[1].said(id, 0, "written")
+	at, other := f.home(id)
+	home, away := f.boxes[at], f.boxes[other]
+	home.follow(id, 0, agentIs("awaiting_user_input"))
+
+	for _, r := range relays {
+		r.Pause()
+	}
+	live := func(n int) func() bool {
+		return func() bool {
+			db, err := pgconn.Connect(t.Context(), direct)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close(t.Context())
+			res := db.ExecParams(t.Context(), "SELECT FROM deckhand.members WHERE expires > clock_timestamp()", nil, nil, nil, nil).Read()
+			if res.Err != nil {
+				t.Fatal(res.Err)
+			}
+			return len(res.Rows) == n
+		}
+	}
+	away.until("all leases have ended", live(0))
+	relays[other].Resume()
+	away.until("one server has a lease again", live(1))
+	if err := away.client.Say(t.Context(), id, "$ echo still-$(cat kept)", ""); err != nil {
+		t.Fatal(err)
+	}
+	away.until("the workspace is not available yet", func() bool {
+		status, text, _ := away.raw(http.MethodGet, "/api/conversations/"+id+"/select-file?file=kept", "")
+		if strings.Contains(text, "where no server runs") {
+			t.Errorf("the other server is said to have ended: %s", text)
+		}
+		return status == http.StatusServiceUnavailable && strings.Contains(text, "has just connected to the database")
+	})
+	relays[at].Resume()
+	all := home.follow(id, 0, func(it client.LegacyItem) bool {
+		return it.Event != nil && it.Event.Observation == "run" && strings.Contains(string(it.Raw), "still-kept-text")
+	})
+	if text := describe(all); strings.Contains(text, "ERROR_RUNTIME_DISCONNECTED") || strings.Contains(text, "The workspace of this conversation") {
+		t.Errorf("the workspace was said to be missing:\n%s", text)
+	}
+
+	// A server that does not return is noticed also by one that has just started.
+	f.kill(at)
+	f.kill(other)
+	f.database = direct
+	back := f.add(away.dir, withSandbox(t, "local")...)
+	if err := back.client.Say(t.Context(), id, "$ cat kept", ""); err != nil {
+		t.Fatal(err)
+	}
+	back.follow(id, 0, func(it client.LegacyItem) bool {
+		return strings.Contains(string(it.Raw), "where no server runs at the moment")
+	})
 }
 
 // strangersAreRefused checks that the address for other servers wants a certificate.

@@ -123,6 +123,9 @@ func (r *Replica) Here(st session.State) error {
 	case live:
 		return &sandbox.Unavailable{Cause: handle.ErrElsewhere, Reason: fmt.Sprintf("The workspace of this conversation is in use by the server on %s. Try again in a few seconds.", m.Host)}
 	}
+	if r.held.unsure() > 0 {
+		return &sandbox.Unavailable{Cause: handle.ErrElsewhere, Reason: "This server has just connected to the database, and the server with the workspace of this conversation has not yet. Try again in a few seconds."}
+	}
 	return &sandbox.Unavailable{Cause: handle.ErrElsewhere, Reason: r.missing(ctx, at)}
 }
 
@@ -173,6 +176,8 @@ type Claimer struct {
 type gone struct {
 	st session.State
 	at home
+	// ended is true if no server has a lease that could use the workspace, and false if one has, but does not run agents.
+	ended bool
 }
 
 // NewClaimer returns a Claimer. Run does its background work.
@@ -216,7 +221,7 @@ func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 			m, live = at.server(all, top)
 		}
 		if !live || !m.Worker {
-			c.noteGone(st, at)
+			c.noteGone(gone{st: st, at: at, ended: !live})
 			return fmt.Errorf("%w: its workspace is on the machine %s, where no server runs agents", session.ErrRefused, m.Host)
 		}
 		asked := m.Name != top.ClaimedBy && c.loads.accepts(st.ID) && // by one that knows the members better
@@ -228,7 +233,7 @@ func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 	}
 	if !c.Works() {
 		if at != (home{}) {
-			c.noteGone(st, at)
+			c.noteGone(gone{st: st, at: at})
 		}
 		return fmt.Errorf("%w: this server does not run agents", session.ErrRefused)
 	}
@@ -236,10 +241,19 @@ func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 }
 
 // noteGone makes Run record that no server can continue a conversation.
-func (c *Claimer) noteGone(st session.State, at home) {
+func (c *Claimer) noteGone(g gone) {
 	select {
-	case c.gone <- gone{st, at}:
+	case c.gone <- g:
 	default: // it is checked again later
+	}
+}
+
+// checkGone checks conversations again whose servers had no lease at a time when they might have been alive.
+func (c *Claimer) checkGone(ctx context.Context, ids map[session.ID]bool) {
+	for id := range ids {
+		if st, err := c.Sessions.Load(ctx, id); err == nil && !st.Deleted && st.Wants() {
+			_ = c.MayTake(ctx, st) // asks a server that is alive now, or calls noteGone
+		}
 	}
 }
 

@@ -160,7 +160,8 @@ func (c *Claimer) Run(ctx context.Context) error {
 	tick := time.NewTicker(loadEvery)
 	defer tick.Stop()
 	var last time.Time
-	var due <-chan time.Time
+	var due, sure <-chan time.Time
+	unsure := map[session.ID]bool{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -176,7 +177,18 @@ func (c *Claimer) Run(ctx context.Context) error {
 		case <-due:
 			last, due = time.Now(), nil
 			c.handOver(ctx)
+		case <-sure:
+			sure = nil
+			c.checkGone(ctx, unsure)
+			clear(unsure)
 		case g := <-c.gone:
+			if wait := c.held.unsure(); wait > 0 && g.ended {
+				unsure[g.st.ID] = true
+				if sure == nil {
+					sure = time.After(wait)
+				}
+				continue
+			}
 			if err := c.noteMissing(ctx, g.st, g.at); err != nil && ctx.Err() == nil {
 				c.Logger.Error("cannot record that the machine of a conversation is missing", "session", g.st.ID, "error", err)
 			}

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,7 @@ type Replica struct {
 	cluster.Leases
 	cluster.Wakes
 	roster cluster.Roster // nil for a single server
+	held   *lease         // wraps the roster
 
 	conn     *nats.Conn
 	subject  func(kind string) string
@@ -113,7 +115,8 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 	}
 	r.Self = cluster.Info{Name: r.Member, Machine: machine, Host: host, Address: r.listener.Addr().String(), Worker: c.worker()}
 	r.roster = db.Leases(r.Self)
-	r.Leases = &lease{Leases: r.roster}
+	r.held = &lease{Leases: r.roster}
+	r.Leases = r.held
 	c.Logger.Info("running as one of several servers", "member", r.Member, "address", r.Self.Address, "roles", strings.Join(c.Roles, ","))
 	return r, nil
 }
@@ -247,6 +250,9 @@ func (r *Replica) membersNow(ctx context.Context) ([]cluster.Info, error) {
 	at := time.Now()
 	all, err := r.roster.Members(ctx)
 	if err == nil {
+		if slices.ContainsFunc(all, func(m cluster.Info) bool { return m.Name == r.Member && !m.Live }) {
+			r.held.interrupt() // for example after the machine was suspended
+		}
 		r.loads.mu.Lock()
 		r.loads.members, r.loads.read = all, at
 		r.loads.mu.Unlock()
