@@ -100,15 +100,16 @@ func TestReplicaWorkspaces(t *testing.T) {
 	}
 	home.said(id, 0, `"content":"uploaded elsewhere`)
 	f.kill(at)
+	notRunning := "in the data directory " + home.dir + ". The server with this data directory is not running." // both have the same host
 	if err := away.client.Say(t.Context(), id, "$ echo back >> up.txt; cat up.txt", "k2"); err != nil {
 		t.Fatal(err)
 	}
 	away.follow(id, 0, func(it client.LegacyItem) bool {
-		return strings.Contains(string(it.Raw), "where no server runs at the moment")
+		return strings.Contains(string(it.Raw), notRunning)
 	})
 	away.until("the workspace is missing", func() bool {
 		status, text, _ := away.raw(http.MethodGet, "/api/conversations/"+id+"/select-file?file=index.html", "")
-		return status == http.StatusServiceUnavailable && strings.Contains(text, "where no server runs at the moment")
+		return status == http.StatusServiceUnavailable && strings.Contains(text, notRunning)
 	})
 	for _, path := range []string{"/api/conversations/" + id, "/api/conversations"} {
 		if _, text, _ := away.raw(http.MethodGet, path, ""); !strings.Contains(text, `"runtime_status":"STATUS$ERROR_RUNTIME_DISCONNECTED"`) {
@@ -170,7 +171,7 @@ func TestReplicasAfterOutage(t *testing.T) {
 	}
 	away.until("the workspace is not available yet", func() bool {
 		status, text, _ := away.raw(http.MethodGet, "/api/conversations/"+id+"/select-file?file=kept", "")
-		if strings.Contains(text, "where no server runs") {
+		if strings.Contains(text, "is not running") {
 			t.Errorf("the other server is said to have ended: %s", text)
 		}
 		return status == http.StatusServiceUnavailable && strings.Contains(text, "has just connected to the database")
@@ -192,7 +193,7 @@ func TestReplicasAfterOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	back.follow(id, 0, func(it client.LegacyItem) bool {
-		return strings.Contains(string(it.Raw), "where no server runs at the moment")
+		return strings.Contains(string(it.Raw), "in the data directory "+home.dir+". The server with this data directory is not running.")
 	})
 }
 
@@ -275,7 +276,9 @@ func TestImportWithRoles(t *testing.T) {
 	if err := front.client.Say(t.Context(), made.ConversationID, "$ echo still-$(cat kept)", ""); err != nil {
 		t.Fatal(err)
 	}
-	front.follow(made.ConversationID, 0, func(it client.LegacyItem) bool { return strings.Contains(string(it.Raw), "does not run agents") })
+	front.follow(made.ConversationID, 0, func(it client.LegacyItem) bool {
+		return strings.Contains(string(it.Raw), "in the data directory "+worker.dir+". The server with this data directory does not run agents.")
+	})
 	f.kill(2)
 	back := f.add(worker.dir, local...)
 	front.said(made.ConversationID, 0, "still-kept-text")

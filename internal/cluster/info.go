@@ -18,6 +18,8 @@ type Info struct {
 	Name, Machine string
 	// Host is the host name for messages, and Address is where other members reach it, "" for nowhere.
 	Host, Address string
+	// Dir is the path of the data directory, "" if the member is of a version that does not tell it.
+	Dir string
 	// Worker is true if the member runs agents.
 	Worker bool
 	Live   bool
@@ -63,6 +65,19 @@ func On(members []Info, machine string) (found Info, live bool) {
 		}
 	}
 	return found, false
+}
+
+// Place says where the data directory of a member is, for messages. It names the directory, because several servers may run on one
+// machine.
+func (m Info) Place() string {
+	dir := m.Dir
+	if dir == "" {
+		dir = "whose file server.name contains " + m.Machine
+	}
+	if m.Name == "" { // it has been forgotten
+		return "in the data directory " + dir
+	}
+	return "on the machine " + m.Host + ", in the data directory " + dir
 }
 
 // Reaching returns the live members that reach a container engine, sorted by name: those that run agents, or the others if there are none.

@@ -151,11 +151,11 @@ func (r *Replica) missing(ctx context.Context, at home) string {
 	case at.engine != "" && len(cluster.Reaching(all, at.engine)) > 0:
 		return "The workspace of this conversation is on a container engine that only servers without the role worker can reach. The conversation continues when a server with --roles api,worker reaches the engine."
 	case at.engine != "":
-		return fmt.Sprintf("The workspace of this conversation is on a container engine that no server reaches at the moment; the server on the machine %s used it last. The conversation continues when a server reaches the engine.", m.Host)
+		return "The workspace of this conversation is on a container engine that no server reaches at the moment. The server that used it last is " + m.Place() + ". The conversation continues when a server reaches the engine."
 	case live:
-		return fmt.Sprintf("The workspace of this conversation is on the machine %s, where the server does not run agents. The conversation continues when that server is started with --roles api,worker.", m.Host)
+		return "The workspace of this conversation is " + m.Place() + ". The server with this data directory does not run agents. The conversation continues when it is started with --roles api,worker."
 	}
-	return fmt.Sprintf("The workspace of this conversation is on the machine %s, where no server runs at the moment. The conversation continues when the server there is started again.", m.Host)
+	return "The workspace of this conversation is " + m.Place() + ". The server with this data directory is not running. The conversation continues when it is started again."
 }
 
 // Claimer decides which server works on a conversation.
@@ -222,7 +222,7 @@ func (c *Claimer) MayTake(ctx context.Context, st session.State) error {
 		}
 		if !live || !m.Worker {
 			c.noteGone(gone{st: st, at: at, ended: !live})
-			return fmt.Errorf("%w: its workspace is on the machine %s, where no server runs agents", session.ErrRefused, m.Host)
+			return fmt.Errorf("%w: no server that runs agents can use its workspace", session.ErrRefused)
 		}
 		asked := m.Name != top.ClaimedBy && c.loads.accepts(st.ID) && // by one that knows the members better
 			slices.ContainsFunc(cluster.Reaching(all, at.engine), func(m cluster.Info) bool { return m.Name == c.Member })

@@ -128,7 +128,7 @@ func (p *Peers) dial(ctx context.Context, address string) (net.Conn, error) {
 	}
 	m, live := cluster.On(all, strings.ToUpper(machine))
 	if !live || m.Address == "" {
-		return nil, fmt.Errorf("no server runs on the machine %s", m.Host)
+		return nil, fmt.Errorf("the server with its data %s is not running", m.Place())
 	}
 	config := p.config.Clone()
 	config.ServerName = serverName(machine)

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -113,7 +114,11 @@ func Open(ctx context.Context, c Config) (*Replica, error) {
 	if err != nil {
 		host = machine
 	}
-	r.Self = cluster.Info{Name: r.Member, Machine: machine, Host: host, Address: r.listener.Addr().String(), Worker: c.worker()}
+	dir, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		dir = c.DataDir
+	}
+	r.Self = cluster.Info{Name: r.Member, Machine: machine, Host: host, Dir: dir, Address: r.listener.Addr().String(), Worker: c.worker()}
 	r.roster = db.Leases(r.Self)
 	r.held = &lease{Leases: r.roster}
 	r.Leases = r.held

@@ -43,7 +43,7 @@ func TestLeases(t *testing.T) {
 func TestDirectory(t *testing.T) {
 	t.Parallel()
 	db := openNew(t)
-	one := db.Leases(cluster.Info{Machine: "m1", Host: "one.example.org", Address: "10.0.0.1:7000", Worker: true})
+	one := db.Leases(cluster.Info{Machine: "m1", Host: "one.example.org", Dir: "/data/one", Address: "10.0.0.1:7000", Worker: true})
 	two := db.Leases(cluster.Info{Machine: "m2", Host: "two.example.org"})
 	must(t, one.Hold(t.Context(), "m1.a"))
 	must(t, two.Hold(t.Context(), "m2.b"))
@@ -52,7 +52,7 @@ func TestDirectory(t *testing.T) {
 	must(t, two.Release(t.Context(), "m2.b"))
 	all, err := two.Members(t.Context())
 	must(t, err)
-	if m, live := cluster.On(all, "m1"); !live || m.Name != "m1.c" || m.Address != "10.0.0.1:7000" || m.Host != "one.example.org" {
+	if m, live := cluster.On(all, "m1"); !live || m.Name != "m1.c" || m.Address != "10.0.0.1:7000" || m.Host != "one.example.org" || m.Dir != "/data/one" {
 		t.Errorf("got %+v, %v", m, live)
 	}
 	if m, live := cluster.On(all, "m2"); live || m.Host != "two.example.org" {

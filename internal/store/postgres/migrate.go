@@ -14,12 +14,12 @@ import (
 var migrations embed.FS
 
 // schema is the version that this program writes: the number of its last migration.
-const schema = 4
+const schema = 5
 
 // oldest has, for each migration, the oldest schema whose programs can use the database after it. During a rolling restart,
 // servers of the version before use the database together with the first one that migrated it, so a migration that keeps
 // the number of the one before may only add what older programs can ignore.
-var oldest = []int64{1, 2, 3, 3}
+var oldest = []int64{1, 2, 3, 3, 3}
 
 // version returns the schema of the database, 0 for an empty one, and the oldest schema whose programs can use it.
 func version(c *pg.Conn) (v, needs int64, err error) {

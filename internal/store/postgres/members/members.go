@@ -38,11 +38,11 @@ var (
 const clock = "(CASE WHEN $1::bigint = 0 THEN clock_timestamp() ELSE timestamptz 'epoch' + $1 * interval '1 microsecond' END)"
 
 const (
-	hold = `INSERT INTO deckhand.members AS m (member, machine, host, address, worker, expires) VALUES ($2, $3, $4, $5, $6, ` + clock + ` + $7::bigint * interval '1 microsecond')
-		ON CONFLICT (member) DO UPDATE SET machine = excluded.machine, host = excluded.host, address = excluded.address, worker = excluded.worker, expires = excluded.expires`
+	hold = `INSERT INTO deckhand.members AS m (member, machine, host, address, worker, dir, expires) VALUES ($2, $3, $4, $5, $6, $7, ` + clock + ` + $8::bigint * interval '1 microsecond')
+		ON CONFLICT (member) DO UPDATE SET machine = excluded.machine, host = excluded.host, address = excluded.address, worker = excluded.worker, dir = excluded.dir, expires = excluded.expires`
 	renew   = `UPDATE deckhand.members SET expires = ` + clock + ` + $3::bigint * interval '1 microsecond' WHERE member = $2 AND expires > ` + clock + ` RETURNING true`
 	release = `UPDATE deckhand.members SET expires = ` + clock + ` WHERE member = $2 AND expires > ` + clock
-	list    = `SELECT m.member, m.machine, m.host, m.address, m.worker, m.expires > ` + clock + `, coalesce(s.value, '') FROM deckhand.members m
+	list    = `SELECT m.member, m.machine, m.host, m.address, m.worker, m.dir, m.expires > ` + clock + `, coalesce(s.value, '') FROM deckhand.members m
 		LEFT JOIN deckhand.shared s ON s.name = 'engines ' || m.member AND s.expires > ` + clock + ` ORDER BY m.member`
 	// What members reach is in the other table, so that older versions, which do not know of it, can be members too.
 	reach = `INSERT INTO deckhand.shared (name, value, holder, expires) VALUES ('engines ' || $2::text, $3, $2, ` + clock + ` + $4::bigint * interval '1 microsecond')
@@ -67,7 +67,7 @@ func (l *Leases) Hold(ctx context.Context, member string) error {
 		if _, err := c.Exec(forget, l.at(), remembered.Microseconds()); err != nil {
 			return err
 		}
-		_, err := c.Exec(hold, l.at(), member, machine, l.Self.Host, l.Self.Address, l.Self.Worker, lease.Microseconds())
+		_, err := c.Exec(hold, l.at(), member, machine, l.Self.Host, l.Self.Address, l.Self.Worker, l.Self.Dir, lease.Microseconds())
 		return err
 	})
 }
@@ -98,7 +98,7 @@ func (l *Leases) Members(ctx context.Context) (all []cluster.Info, err error) {
 	err = l.DB.View(ctx, func(c *pg.Conn) error {
 		all = nil
 		return c.Query(list, func(v []any) error {
-			all = append(all, cluster.Info{Name: pg.Text(v[0]), Machine: pg.Text(v[1]), Host: pg.Text(v[2]), Address: pg.Text(v[3]), Worker: pg.Truth(v[4]), Live: pg.Truth(v[5]), Engines: lines(pg.Text(v[6]))})
+			all = append(all, cluster.Info{Name: pg.Text(v[0]), Machine: pg.Text(v[1]), Host: pg.Text(v[2]), Address: pg.Text(v[3]), Worker: pg.Truth(v[4]), Dir: pg.Text(v[5]), Live: pg.Truth(v[6]), Engines: lines(pg.Text(v[7]))})
 			return nil
 		}, l.at())
 	})
