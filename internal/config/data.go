@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"deckhand/internal/control"
@@ -51,6 +52,32 @@ func (c DataFlags) CheckDatabase() error {
 	}
 	_, err := c.Database()
 	return err
+}
+
+// Flags returns these flags for commands that are printed, so that they work when they are pasted into the same shell. A password is masked,
+// unless the environment has it: then the flag is not needed.
+func (c DataFlags) Flags() string {
+	flags := "--data-dir " + shellWord(c.DataDir)
+	url := redacted(c.DatabaseURL)
+	switch {
+	case c.DatabaseURLFile != "":
+		flags += " --database-url-file " + shellWord(c.DatabaseURLFile)
+	case url != c.DatabaseURL && os.Getenv("DECKHAND_DATABASE_URL") == c.DatabaseURL:
+	case url != "":
+		flags += " --database-url " + shellWord(url)
+	}
+	return flags
+}
+
+// bareWord is a word that a shell takes as it is.
+var bareWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// shellWord returns a word as it is written in a shell.
+func shellWord(word string) string {
+	if bareWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // Database returns the database that the flags name.

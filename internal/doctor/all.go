@@ -61,33 +61,22 @@ func (r *Report) Everything(ctx context.Context, db Everything, dataDir string, 
 			r.Check("workspaces", "", err)
 		}
 	}
-	switch keyring, err := Keyring(ctx, db, dataDir, r.MasterKey); {
+	keyring, unchecked, err := keyring(ctx, db, dataDir, r.MasterKey)
+	switch r.unchecked = unchecked; {
 	case errors.Is(err, secret.ErrUnused):
 		r.Check("master key", "none yet: the server creates it", nil)
+	case err != nil:
+		r.unchecked = Unchecked{"the master key cannot be used", "as soon as the master key is in place, run: " + r.command()}
+		r.Check("master key", "", advice.With(err, "check the database"))
 	default:
-		if r.Check("master key", "can decrypt the stored secrets", advice.With(err, "check the database")); err == nil {
-			r.secrets(ctx, db, keyring)
-		}
+		r.Check("master key", "can decrypt the stored secrets", nil)
+		r.secrets(ctx, db, keyring)
 	}
-	r.Conversations(ctx, db, dataDir, repair)
+	r.conversations(ctx, db, dataDir, repair)
 }
 
-// Keyring opens the keyring of a database and passes the key of the hash chain to it. It writes nothing.
-func Keyring(ctx context.Context, db Everything, dataDir, master string) (*secret.Keyring, error) {
-	keyring, err := secret.ReadKeyring(ctx, dataDir, master, db)
-	if err != nil {
-		return nil, err
-	}
-	return keyring, datadir.UseChain(ctx, unwritten{db}, keyring)
-}
-
-// unwritten is a database in which UseChain creates no key.
-type unwritten struct{ datadir.ChainStore }
-
-func (unwritten) ReadOnly() bool { return true }
-
-// Conversations verifies all conversations, the ledger and workspaces, and the hash chains if the database has their key.
-func (r *Report) Conversations(ctx context.Context, db Everything, dataDir string, repair bool) {
+// conversations verifies all conversations, the ledger and workspaces, and the hash chains if the database has their key.
+func (r *Report) conversations(ctx context.Context, db Everything, dataDir string, repair bool) {
 	s := &stored{Report: r, db: db, dir: dataDir, repair: repair, known: map[string]bool{}}
 	err := s.machines(ctx)
 	for after, more := int64(0), true; more && err == nil; {
@@ -107,10 +96,17 @@ func (r *Report) Conversations(ctx context.Context, db Everything, dataDir strin
 		r.Check("conversations", "", advice.With(err, "check the database"))
 		return
 	}
+	all := "all valid"
+	if s.conversations > 0 && r.unchecked.Why != "" {
+		all, r.skipped = "all can be read", true
+	}
 	if s.bad == 0 {
-		r.Check("conversations", fmt.Sprintf("%d with %d events, all valid", s.conversations, s.events), nil)
+		r.Check("conversations", fmt.Sprintf("%d with %d events, %s", s.conversations, s.events, all), nil)
 	} else if s.bad > shown {
-		r.Check("conversations", "", advice.With(fmt.Errorf("%d of %d are damaged", s.bad, s.conversations), "stop the server and run: deckhand doctor --repair --data-dir %s", dataDir))
+		r.Check("conversations", "", advice.With(fmt.Errorf("%d of %d are damaged", s.bad, s.conversations), "stop the server and run: %s", r.command("--repair")))
+	}
+	if r.skipped {
+		r.Warn("hash chains", r.unchecked.String(), r.unchecked.Fix)
 	}
 	s.orphans(ctx)
 	s.ledger(ctx)
@@ -143,7 +139,7 @@ func (s *stored) orphans(ctx context.Context) {
 			s.Check("events", "", advice.With(fmt.Errorf("%d conversations are missing, but their events still exist", len(numbers)), "restore a backup"))
 			return
 		case !s.repair:
-			s.Check("events", "", advice.With(fmt.Errorf("conversation number %d is missing, but its events still exist", n), "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s", s.dir))
+			s.Check("events", "", advice.With(fmt.Errorf("conversation number %d is missing, but its events still exist", n), "restore a backup, or stop the server and run: %s", s.command("--repair")))
 			continue
 		}
 		path, err := s.moveOrphan(ctx, v, n)
@@ -199,7 +195,7 @@ func (r *Report) secrets(ctx context.Context, db Everything, keyring *secret.Key
 func (s *stored) one(ctx context.Context, id session.ID) {
 	s.conversations++
 	s.known[string(id)] = true
-	v := Verification{Store: s.money.watch(s.db), ID: id, DataDir: s.dir, Repair: s.repair, Out: s.Out}
+	v := Verification{Store: s.money.watch(s.db), ID: id, DataDir: s.dir, Repair: s.repair, Out: s.Out, Flags: s.Flags, Unchecked: s.unchecked}
 	st, damage, err := v.fold(ctx)
 	if err == nil && damage != nil && s.repair {
 		if err = v.Run(ctx); err == nil {
@@ -217,7 +213,7 @@ func (s *stored) one(ctx context.Context, id session.ID) {
 		}
 		s.money.unknown = true
 		if s.bad++; s.bad <= shown {
-			err = advice.With(err, "restore a backup, or stop the server and run: deckhand doctor --repair --data-dir %s %s", s.dir, id)
+			err = advice.With(err, "restore a backup, or stop the server and run: %s", s.command("--repair", string(id)))
 			s.Check("conversation", "", fmt.Errorf("%s is valid up to event %d: %w", id, st.Last, err))
 		}
 		return
@@ -267,7 +263,7 @@ func (s *stored) workspaces() {
 		orphans++
 		path := filepath.Join(dir, n.Name())
 		if !s.repair {
-			s.Warn("workspace", path+" belongs to no conversation", "the server moves it to "+filepath.Join(dir, ".set-aside")+" when it starts; or stop the server and run: deckhand doctor --repair --data-dir "+s.dir)
+			s.Warn("workspace", path+" belongs to no conversation", "the server moves it to "+filepath.Join(dir, ".set-aside")+" when it starts; or stop the server and run: "+s.command("--repair"))
 		} else if err := s.setAside(dir, n.Name()); err != nil {
 			s.Check("workspace", "", advice.With(err, "stop the server, and run the command again"))
 		}

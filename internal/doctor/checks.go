@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,6 +170,7 @@ type Opening struct{ Existing, Exclusive bool }
 // Stored checks the database and the master key, if there is a database. It creates nothing. The path is empty if the
 // database is not a file. With repair, it repairs what it can.
 func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, open func(ctx context.Context, o Opening) (Everything, error)) {
+	r.Flags = cmp.Or(r.Flags, "--data-dir "+dataDir)
 	_, err := os.Stat(dataDir)
 	remote := errors.Is(err, fs.ErrNotExist)
 	if _, err := os.Stat(path); path != "" && (remote || errors.Is(err, fs.ErrNotExist)) {
@@ -189,18 +191,31 @@ func (r *Report) Stored(ctx context.Context, dataDir, path string, repair bool, 
 		return
 	}
 	defer db.Close()
+	r.whole(ctx, db, path, func() {
+		if remote {
+			r.remote(ctx, db, dataDir, repair)
+		} else {
+			r.Everything(ctx, db, dataDir, repair)
+		}
+	})
+}
+
+// whole checks the database, and runs the checks of what it contains unless it cannot be read. The check of the database names one damaged
+// conversation at most; verifying all of them finds the others.
+func (r *Report) whole(ctx context.Context, db Everything, path string, contents func()) {
 	var one interface{ DamagedConversation() string }
-	if err := db.Check(ctx); err != nil && !errors.As(err, &one) {
+	err := db.Check(ctx)
+	switch {
+	case err == nil:
+		r.Check("database opens", "no damage found", nil)
+	case errors.As(err, &one):
+		r.Check("database opens", "can be read", nil)
+	default:
 		r.Check("database opens", "", advice.With(err, "%s", databaseFix(err, path)))
 		return
 	}
-	r.Check("database opens", "no damage found", nil)
 	failed := r.failed
-	if remote {
-		r.remote(ctx, db, dataDir, repair)
-	} else {
-		r.Everything(ctx, db, dataDir, repair)
-	}
+	contents()
 	if one != nil && failed == r.failed { // the checks of the conversations did not find it, or repaired it
 		if err := db.Check(ctx); err != nil {
 			r.Check("database", "", advice.With(err, "%s", databaseFix(err, path)))
@@ -214,8 +229,9 @@ func (r *Report) remote(ctx context.Context, db Everything, dataDir string, repa
 		r.Check("repair", "", advice.With(fmt.Errorf("there is no data directory at %s, in which a repair saves removed events", dataDir), "use the --data-dir of a server"))
 	}
 	if r.MasterKey == "" {
-		r.Warn("master key", "not available: secrets and hash chains are not verified", "use the --data-dir of a server, or set DECKHAND_MASTER_KEY")
-		r.Conversations(ctx, db, dataDir, false)
+		r.Warn("master key", "not available: secrets are not verified", "use the --data-dir of a server, or set "+secret.EnvMaster)
+		r.unchecked = Unchecked{"the master key is not available", "use the --data-dir of a server, or set " + secret.EnvMaster + " and run: " + r.command()}
+		r.conversations(ctx, db, dataDir, false)
 		return
 	}
 	r.Everything(ctx, db, dataDir, false)

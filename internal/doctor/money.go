@@ -134,7 +134,7 @@ func (s *stored) reservations(ctx context.Context) (wrong int, err error) {
 		text := fmt.Sprintf("$%.4f is reserved for conversation %s, whose model call needs $%.4f", has.Amount.Dollars(), id, wants.Amount.Dollars())
 		if !s.repair {
 			wrong++
-			s.Warn("ledger", text, "stop the server and run: deckhand doctor --repair --data-dir "+s.dir)
+			s.Warn("ledger", text, "stop the server and run: "+s.command("--repair"))
 			continue
 		}
 		v := Verification{DataDir: s.dir}

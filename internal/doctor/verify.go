@@ -33,6 +33,10 @@ type Verification struct {
 	DataDir string
 	Repair  bool // truncate a damaged log, or accept a broken hash chain
 	Out     io.Writer
+	// Flags are those with which other commands use the same data, for hints.
+	Flags string
+	// Unchecked says why the hash chain is not checked, if it is not.
+	Unchecked Unchecked
 }
 
 // fold folds the log and compares it with the row. A server may be writing to both. Events of a newer version are an error
@@ -87,17 +91,25 @@ func (v Verification) Run(ctx context.Context) error {
 		}
 	}
 	if damage == nil {
-		fmt.Fprintf(v.Out, "conversation %s: %d events, all valid; %s, agent %s\n", id, st.Last, st.Status(), st.Agent)
+		all := "all valid"
+		if v.Unchecked.Why != "" {
+			all = "all can be read"
+		}
+		fmt.Fprintf(v.Out, "conversation %s: %d events, %s; %s, agent %s\n", id, st.Last, all, st.Status(), st.Agent)
+		if v.Unchecked.Why != "" {
+			fmt.Fprintf(v.Out, "hash chain %s; %s\n", v.Unchecked, v.Unchecked.Fix)
+		}
 		return nil
+	}
+	repair := command(v.Flags, "--repair", string(id))
+	if !v.Repair && restartable(damage) {
+		return fmt.Errorf("conversation %s is valid up to event %d: %w; restore a backup, or accept the events as they are with: %s", id, st.Last, damage, repair)
 	}
 	if !st.Exists() {
 		return fmt.Errorf("conversation %s is damaged from its first event (%w) and cannot be repaired; delete it", id, damage)
 	}
-	if !v.Repair && restartable(damage) {
-		return fmt.Errorf("conversation %s is valid up to event %d: %w; restore a backup, or accept the events as they are with: deckhand doctor --repair %s", id, st.Last, damage, id)
-	}
 	if !v.Repair {
-		return fmt.Errorf("conversation %s is valid up to event %d: %w; truncate it there with: deckhand doctor --repair %s", id, st.Last, damage, id)
+		return fmt.Errorf("conversation %s is valid up to event %d: %w; truncate it there with: %s", id, st.Last, damage, repair)
 	}
 	return v.repair(ctx, st)
 }

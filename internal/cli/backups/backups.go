@@ -26,8 +26,8 @@ type Deps struct {
 	Version string
 	// Database opens a database for backup and restore.
 	Database func(config.Database) backup.Database
-	// Verify checks all conversations of a data directory.
-	Verify func(ctx context.Context, c config.DataFlags, out io.Writer) error
+	// Verify checks all conversations of a data directory. flags are those with which other commands use it, for hints.
+	Verify func(ctx context.Context, c config.DataFlags, flags string, out io.Writer) error
 }
 
 // Command is deckhand backup.
@@ -213,6 +213,7 @@ func (c *Restore) Run(ctx context.Context, file *config.Resolver, o *cli.Output,
 	if err != nil {
 		return err
 	}
+	flags := c.DataFlags.Flags()
 	if where.Address != "" { // the file with the address may be for root only
 		c.DatabaseURL, c.DatabaseURLFile = where.Address, ""
 	}
@@ -248,7 +249,7 @@ func (c *Restore) Run(ctx context.Context, file *config.Resolver, o *cli.Output,
 	if c.WorkspacesOnly {
 		return nil
 	}
-	return d.Verify(ctx, c.DataFlags, o.Stdout)
+	return d.Verify(ctx, c.DataFlags, flags, o.Stdout)
 }
 
 // watcher prints the progress of a long command every few seconds.

@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"time"
 
 	"deckhand/internal/advice"
@@ -23,7 +21,6 @@ import (
 	"deckhand/internal/llm/scripted"
 	"deckhand/internal/sandbox/boxflags"
 	"deckhand/internal/sandbox/drivers"
-	"deckhand/internal/secret"
 	"deckhand/internal/session"
 )
 
@@ -62,7 +59,7 @@ func (cmd *Command) Run(ctx context.Context, file *config.Resolver, o *cli.Outpu
 	if c.Conversation != "" {
 		return c.verify(ctx, o.Stdout, open)
 	}
-	r := &checks.Report{Out: o.Stdout, MasterKey: config.MasterKey()}
+	r := &checks.Report{Out: o.Stdout, MasterKey: config.MasterKey(), Flags: c.DataFlags.Flags()}
 	r.Check("data dir", c.DataDir, checks.DataDir(c.DataDir))
 	settings := c.Check()
 	if settings != nil {
@@ -106,44 +103,26 @@ func (c *checkup) verify(ctx context.Context, out io.Writer, open *Opener) error
 		return err
 	}
 	defer db.Close()
-	if err := chained(ctx, db, c.DataDir); err != nil {
+	flags := c.DataFlags.Flags()
+	unchecked, err := checks.UseChain(ctx, db, c.DataDir, config.MasterKey(), "deckhand doctor "+c.Conversation+" "+flags)
+	if err != nil {
 		return err
 	}
-	return checks.Verification{Store: db, ID: session.ID(c.Conversation), DataDir: c.DataDir, Repair: c.Repair, Out: out}.Run(ctx)
+	return checks.Verification{Store: db, ID: session.ID(c.Conversation), DataDir: c.DataDir, Repair: c.Repair, Out: out, Flags: flags, Unchecked: unchecked}.Run(ctx)
 }
 
-// chained passes the key of the hash chain to a database, if the master key is available.
-func chained(ctx context.Context, db checks.Everything, dataDir string) error {
-	env := config.MasterKey()
-	if _, err := os.Stat(filepath.Join(dataDir, "master.key")); err != nil && env == "" {
-		return nil
+// VerifyAll verifies all conversations of a restored data directory. flags are those with which other commands use it.
+func (o *Opener) VerifyAll(ctx context.Context, c config.DataFlags, flags string, out io.Writer) error {
+	where, err := c.Database()
+	if err != nil {
+		return err
 	}
-	_, err := checks.Keyring(ctx, db, dataDir, env)
-	if errors.Is(err, secret.ErrUnused) {
-		return nil
-	}
-	return err
-}
-
-// VerifyAll verifies all conversations of a data directory.
-func (o *Opener) VerifyAll(ctx context.Context, c config.DataFlags, out io.Writer) error {
 	db, err := o.Existing(ctx, c, false)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if err := db.Check(ctx); err != nil {
-		return err
-	}
-	if err := chained(ctx, db, c.DataDir); err != nil {
-		return err
-	}
-	r := &checks.Report{Out: out, MasterKey: config.MasterKey()}
-	r.Conversations(ctx, db, c.DataDir, false)
-	if err := r.Result(); err != nil {
-		return errors.New("the backup was restored, but it contains damaged conversations; see above")
-	}
-	return nil
+	return (&checks.Report{Out: out, MasterKey: config.MasterKey(), Flags: flags}).Restored(ctx, db, c.DataDir, where.Path)
 }
 
 // model tests the stored model of the user.

@@ -176,7 +176,7 @@ func (db *DB) Version(ctx context.Context) (version string, err error) {
 type missingEvent string
 
 func (m missingEvent) Error() string {
-	return fmt.Sprintf("the database is damaged: the last event of conversation %s is missing; run deckhand doctor %s, or restore a backup", string(m), string(m))
+	return fmt.Sprintf("the database is damaged: the last event of conversation %s is missing", string(m))
 }
 
 // DamagedConversation returns the ID. By this method, the doctor recognizes that the rest of the database can be read.
