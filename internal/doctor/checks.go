@@ -44,12 +44,21 @@ func DataDir(dir string) error {
 		return advice.With(errors.New("other users can read it"), "chmod 700 %s", dir)
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() && os.Geteuid() != 0 {
-		return advice.With(fmt.Errorf("it belongs to user %d, and this command runs as user %d", s.Uid, os.Geteuid()), "run this command and the server as the same user, for example: sudo -u '#%d' deckhand doctor --data-dir %s", s.Uid, dir)
+		return otherUser(int(s.Uid), dir)
 	}
 	if err := writable(dir); err != nil {
 		return err
 	}
 	return space(dir)
+}
+
+// otherUser is the error for a data directory of another user.
+func otherUser(uid int, dir string) error {
+	sudo := fmt.Sprintf("sudo -u '#%d'", uid)
+	if uid == 0 {
+		sudo = "sudo"
+	}
+	return advice.With(fmt.Errorf("it belongs to user %d, and this command runs as user %d", uid, os.Geteuid()), "run this command and the server as the same user, for example: %s deckhand doctor --data-dir %s", sudo, dir)
 }
 
 // creatable checks that a missing folder can be made.

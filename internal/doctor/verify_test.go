@@ -3,8 +3,21 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"deckhand/internal/advice"
 )
+
+// The fix for the data directory of another user names root by no number.
+func TestOtherUser(t *testing.T) {
+	t.Parallel()
+	for uid, want := range map[int]string{0: ": sudo deckhand doctor --data-dir /data", 7: ": sudo -u '#7' deckhand doctor --data-dir /data"} {
+		if _, fix := advice.Split(otherUser(uid, "/data")); !strings.HasSuffix(fix, want) {
+			t.Errorf("user %d: %q", uid, fix)
+		}
+	}
+}
 
 // A second repair keeps what the first one has cut off.
 func TestCutOffEventsAreKept(t *testing.T) {
