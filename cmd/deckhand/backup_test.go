@@ -236,3 +236,15 @@ func compareRestored(t *testing.T, b *box, fresh string, all []*worker, before [
 		}
 	}
 }
+
+// A missing data directory is named, whatever the database is.
+func TestBackupWithoutDataDirectory(t *testing.T) {
+	t.Parallel()
+	nope := filepath.Join(t.TempDir(), "nope")
+	for _, more := range [][]string{nil, {"--database-url", "postgres://deckhand@127.0.0.1:1/deckhand"}} {
+		code, _, errs := command(t, append([]string{"backup", t.TempDir(), "--data-dir", nope}, more...)...)
+		if code != 1 || !strings.Contains(errs, "the data directory "+nope+" does not exist") {
+			t.Errorf("%v: %d %s", more, code, errs)
+		}
+	}
+}

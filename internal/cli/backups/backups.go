@@ -59,8 +59,14 @@ func (c *Create) Run(ctx context.Context, file *config.Resolver, o *cli.Output, 
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(c.DataDir); err != nil || where.Missing() {
-		return fmt.Errorf("no database at %s; use the --data-dir and --database-url of the server%s", where, config.Packaged.Hint(c.DataDir))
+	hint := config.Packaged.Hint(c.DataDir)
+	switch _, err := os.Stat(c.DataDir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the data directory %s does not exist; use the --data-dir of the server%s", c.DataDir, hint)
+	case err != nil:
+		return fmt.Errorf("cannot use the data directory: %w; run the command as the user of the server%s", err, hint)
+	case where.Missing():
+		return fmt.Errorf("no database at %s; use the --data-dir and --database-url of the server%s", where, hint)
 	}
 	if inside, err := within(c.Dir, c.DataDir); err != nil || inside {
 		return errors.Join(err, errors.New("the backup folder must be outside the data directory"))
