@@ -208,9 +208,10 @@ const (
 	manualNATS     = "nats://127.0.0.1:4222"
 )
 
-// superuser is sudo in pages that create a database: it runs a command as the superuser of the database server.
+// superuser is sudo in pages that create a database: it runs a command as the superuser of the database server. That user cannot enter the
+// folder of the page.
 const superuser = `#!/bin/bash
-[ "$1 $2 $3" = "-u postgres psql" ] || exit 1
+[ "$1 $2 $3" = "-u postgres psql" ] && [ "$PWD" = / ] || exit 1
 shift 2
 PGHOST=127.0.0.1 PGPORT=%s PGUSER=postgres exec "$@"
 `
