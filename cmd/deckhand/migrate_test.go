@@ -72,6 +72,43 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+// Errors of both databases name the flag to correct.
+func TestMigrateErrors(t *testing.T) {
+	t.Parallel()
+	pgtest.Available(t)
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	dir := t.TempDir()
+	must(t, "user", "create", "ada", "--init", "--data-dir", dir)
+	file, junk, target := "sqlite:"+filepath.Join(dir, "deckhand.db"), filepath.Join(t.TempDir(), "junk"), "sqlite:"+filepath.Join(t.TempDir(), "new.db")
+	const gone = "postgres://u@127.0.0.1:1/d"
+	if err := os.WriteFile(junk, []byte(strings.Repeat("not a database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--from", file, "--to", gone}, "the host and port in --to are correct"},
+		{[]string{"--from", file, "--to-file", write(t, gone)}, "the host and port in --to-file are correct"},
+		{[]string{"--from", gone, "--to", target}, "the host and port in --from are correct"},
+		{[]string{"--from", file, "--to", server.Address("none")}, "correct the name in --to"},
+		{[]string{"--from", file, "--to", "postgres://u@127.0.0.1:99999/d"}, "--to: the database URL is not valid"},
+		{[]string{"--from", "postgres://u@127.0.0.1:1/d?pool_max_conns=0", "--to", target}, "--from: pool_max_conns must be a number"},
+		{[]string{"--from", file, "--to", "sqlite:" + junk}, junk + ": it is not a database of Deckhand: file is not a database"},
+		{[]string{"--from", "sqlite:" + junk, "--to", target}, junk + ": it is not a database of Deckhand: "},
+		{[]string{"--from", file, "--to", server.Database(t) + "&options=-c%20default_transaction_read_only%3Don"}, "the database is empty and cannot be used: the database is read-only"},
+	} {
+		code, _, errs := command(t, append([]string{"migrate"}, c.args...)...)
+		if code != 1 || !strings.Contains(errs, c.want) || strings.Contains(errs, "database-url") || strings.Contains(errs, "out of date") {
+			t.Errorf("%v: %d %s, want %q", c.args, code, errs, c.want)
+		}
+	}
+}
+
 type migration struct {
 	t                  *testing.T
 	dir, address, file string

@@ -26,6 +26,8 @@ type Database struct {
 	Path, Address string
 	// Dir is the data directory.
 	Dir string
+	// Flag is the flag with the URL, or with the file that contains it, for errors.
+	Flag string
 }
 
 // String returns the path, or the address without its password.
@@ -146,7 +148,7 @@ func DatabaseOf(flag, address, file, dir string) (Database, error) {
 	scheme, rest, _ := strings.Cut(address, ":")
 	switch scheme {
 	case "":
-		return Database{Path: filepath.Join(dir, "deckhand.db"), Dir: dir}, nil
+		return Database{Path: filepath.Join(dir, "deckhand.db"), Dir: dir, Flag: flag}, nil
 	case "sqlite":
 		path := strings.TrimPrefix(rest, "//")
 		if path == "" {
@@ -156,13 +158,13 @@ func DatabaseOf(flag, address, file, dir string) (Database, error) {
 		if err != nil {
 			return Database{}, fmt.Errorf("%s: %w", flag, err)
 		}
-		return Database{Path: path, Dir: dir}, nil
+		return Database{Path: path, Dir: dir, Flag: flag}, nil
 	case "postgres", "postgresql":
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" && u.Query().Get("host") == "" { // the error would contain a password
 			return Database{}, fmt.Errorf("%s: the PostgreSQL URL is not valid; it looks like postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full", flag)
 		}
-		return Database{Address: address, Dir: dir}, nil
+		return Database{Address: address, Dir: dir, Flag: flag}, nil
 	}
 	if flag == inFile || strings.ContainsAny(scheme, "@/ ") { // it may be anything
 		return Database{}, fmt.Errorf("%s: use sqlite:PATH or postgres://USER@HOST/DATABASE", flag)

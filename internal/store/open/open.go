@@ -30,7 +30,7 @@ import (
 func Database(ctx context.Context, d config.Database, o store.Options) (store.Backend, error) {
 	server := o.Reserve > 0
 	if d.Address != "" {
-		p := postgres.Options{Upkeep: server, Together: server && o.Together, Existing: o.Existing, Bulk: o.Exclusive}
+		p := postgres.Options{Upkeep: server, Together: server && o.Together, Existing: o.Existing, Bulk: o.Exclusive, Flag: d.Flag}
 		if o.Exclusive {
 			p.Server = "doctor " + rand.Text()
 		}
@@ -112,7 +112,7 @@ func Side(ctx context.Context, d config.Database, target bool) (store.Side, erro
 		}
 		return s, nil
 	}
-	s, err := postgrestransfer.Open(ctx, d.String(), d.Address, target)
+	s, err := postgrestransfer.Open(ctx, d.String(), d.Address, d.Flag, target)
 	if err != nil {
 		return nil, err
 	}

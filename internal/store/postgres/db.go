@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,8 @@ type Options struct {
 	Together bool
 	// Bulk is for commands that read or write a lot at once: their transactions may take an hour.
 	Bulk bool
+	// Flag is the flag that errors name, with the address or a file that contains it. Default: --database-url.
+	Flag string
 }
 
 // bulkLimit is how long a migration, or a transaction with Options.Bulk, may take.
@@ -86,9 +89,10 @@ func parse(address string) (*pgconn.Config, int, error) {
 // not written is opened as well: see ReadOnly. ErrNewer if a newer version of the program has
 // used it.
 func Open(ctx context.Context, address string, o Options) (*DB, error) {
+	o.Flag = cmp.Or(o.Flag, "--database-url")
 	config, conns, err := parse(address)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", o.Flag, err)
 	}
 	base := pg.New(config, conns-writers-1)
 	call := base.Limits.Call
@@ -108,7 +112,7 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	}
 	if err != nil {
 		base.Close()
-		return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, refusal.Explain(config, err))
+		return nil, fmt.Errorf("open the database %s on %s: %w", config.Database, config.Host, refusal.Explain(config, o.Flag, err))
 	}
 	db.writer = newWriter(db)
 	if o.Upkeep && !base.ReadOnly {

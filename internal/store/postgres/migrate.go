@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"deckhand/internal/advice"
 	"deckhand/internal/store"
 	"deckhand/internal/store/postgres/pg"
 )
@@ -44,6 +45,8 @@ func migrate(c *pg.Conn, readonly, existing bool) error {
 		return fmt.Errorf("%w (its version is %d, this program knows up to %d)", pg.ErrNewer, v, schema)
 	case v >= schema:
 		return nil
+	case readonly && v == 0:
+		return advice.With(fmt.Errorf("the database is empty and cannot be used: %w", pg.ErrReadOnly), "use the primary server, or turn off default_transaction_read_only")
 	case readonly:
 		return errors.New("the database is read-only and its schema is out of date: make the database writable and start the server once")
 	case existing && v > 0:

@@ -199,7 +199,7 @@ func TestOpenAdvice(t *testing.T) {
 		{errors.New("server refused TLS connection"), "requires TLS", "sslmode=disable"},
 		{x509.UnknownAuthorityError{}, "certificate of PostgreSQL", "sslrootcert"},
 	} {
-		text, fix := advice.Split(refusal.Explain(&pgconn.Config{Database: "d", User: "u"}, c.err))
+		text, fix := advice.Split(refusal.Explain(&pgconn.Config{Database: "d", User: "u"}, "--database-url", c.err))
 		if !strings.Contains(text, c.reason) || !strings.Contains(fix, c.fix) {
 			t.Errorf("%v: %q, fix %q", c.err, text, fix)
 		}

@@ -51,6 +51,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w (%w)", ErrReadOnly, err)
 	case e.Code()&0xff == lib.SQLITE_BUSY:
 		return fmt.Errorf("%w (%w)", ErrBusy, err)
+	case e.Code()&0xff == lib.SQLITE_NOTADB: // whatever the statement was
+		return fmt.Errorf("it is not a database of Deckhand: %w", e)
 	}
 	return err
 }

@@ -24,9 +24,9 @@ func (e explained) Error() string { return e.text }
 func (e explained) Unwrap() error { return e.error }
 
 // Explain adds to an error of opening a database why PostgreSQL refused it, and what to do. Statements that fail later are not a matter of
-// settings, and keep their errors.
-func Explain(c *pgconn.Config, err error) error {
-	reason, fix := cause(c, err)
+// settings, and keep their errors. flag is the flag with the URL of the database, or with the file that contains it.
+func Explain(c *pgconn.Config, flag string, err error) error {
+	reason, fix := cause(c, flag, err)
 	if reason == "" {
 		return err
 	}
@@ -37,7 +37,7 @@ func Explain(c *pgconn.Config, err error) error {
 }
 
 // cause returns the reason and the fix; "" if the error says enough.
-func cause(c *pgconn.Config, err error) (reason, fix string) {
+func cause(c *pgconn.Config, flag string, err error) (reason, fix string) {
 	var said pgconn.PgError
 	if e := (*pgconn.PgError)(nil); errors.As(err, &e) {
 		said = *e
@@ -46,33 +46,33 @@ func cause(c *pgconn.Config, err error) (reason, fix string) {
 	switch said.Code {
 	case "3D000": // invalid_catalog_name
 		return fmt.Sprintf("the database %s does not exist", database),
-			fmt.Sprintf("create it: CREATE DATABASE %s OWNER %s; or correct the name in --database-url", database, user)
+			fmt.Sprintf("create it: CREATE DATABASE %s OWNER %s; or correct the name in %s", database, user, flag)
 	case "28P01": // invalid_password
 		return fmt.Sprintf("PostgreSQL does not accept the password of the user %s, or has no such user", user),
-			"correct the user and the password in --database-url or --database-url-file (the password may also be in PGPASSWORD or ~/.pgpass), or set it: ALTER ROLE " + user + " PASSWORD '…'"
+			"correct the user and the password in " + flag + " (the password may also be in PGPASSWORD or ~/.pgpass), or set it: ALTER ROLE " + user + " PASSWORD '…'"
 	case "28000": // invalid_authorization_specification
-		return refused(said, user)
+		return refused(said, user, flag)
 	case "42501": // insufficient_privilege
 		return forbidden(said, database, user)
 	case "53300": // too_many_connections
 		return "PostgreSQL has no free connections",
-			"raise max_connections of PostgreSQL, or the CONNECTION LIMIT of the user or database, if they have one; or set a lower pool_max_conns in --database-url"
+			"raise max_connections of PostgreSQL, or the CONNECTION LIMIT of the user or database, if they have one; or set a lower pool_max_conns in " + flag
 	case "":
-		return unconnected(err)
+		return unconnected(err, flag)
 	}
 	return "", ""
 }
 
 // refused is cause for a login that PostgreSQL refuses.
-func refused(said pgconn.PgError, user string) (reason, fix string) {
+func refused(said pgconn.PgError, user, flag string) (reason, fix string) {
 	switch {
 	case strings.Contains(said.Message, "pg_hba.conf") && strings.Contains(said.Message, "no encryption"):
-		return "PostgreSQL does not allow this connection without TLS: " + said.Message, "set sslmode=require or sslmode=verify-full in --database-url, or allow the connection in pg_hba.conf and reload PostgreSQL"
+		return "PostgreSQL does not allow this connection without TLS: " + said.Message, "set sslmode=require or sslmode=verify-full in " + flag + ", or allow the connection in pg_hba.conf and reload PostgreSQL"
 	case strings.Contains(said.Message, "pg_hba.conf"):
 		return "PostgreSQL does not allow this connection: " + said.Message, "allow this user, database and address in pg_hba.conf, and reload PostgreSQL"
 	}
 	return fmt.Sprintf("PostgreSQL does not let the user %s log in: %s", user, said.Message),
-		"correct the user in --database-url, or create it: CREATE ROLE " + user + " LOGIN PASSWORD '…'"
+		"correct the user in " + flag + ", or create it: CREATE ROLE " + user + " LOGIN PASSWORD '…'"
 }
 
 // forbidden is cause for a privilege that the user lacks.
@@ -88,7 +88,7 @@ func forbidden(said pgconn.PgError, database, user string) (reason, fix string) 
 }
 
 // unconnected is cause for a connection that failed before PostgreSQL replied.
-func unconnected(err error) (reason, fix string) {
+func unconnected(err error, flag string) (reason, fix string) {
 	var (
 		certificate *tls.CertificateVerificationError
 		unknown     x509.UnknownAuthorityError
@@ -96,11 +96,11 @@ func unconnected(err error) (reason, fix string) {
 	)
 	switch {
 	case strings.Contains(err.Error(), "server refused TLS connection"): // pgconn has no type for it
-		return "the database URL requires TLS, and PostgreSQL does not use it", "set ssl = on and a certificate in postgresql.conf, or, if the network is trusted, sslmode=disable in --database-url"
+		return "the database URL requires TLS, and PostgreSQL does not use it", "set ssl = on and a certificate in postgresql.conf, or, if the network is trusted, sslmode=disable in " + flag
 	case errors.As(err, &certificate), errors.As(err, &unknown), errors.As(err, &name):
-		return "the TLS certificate of PostgreSQL is not accepted: " + last(err), "set sslrootcert in --database-url to the certificate of its authority, and use a host name that is in the certificate"
+		return "the TLS certificate of PostgreSQL is not accepted: " + last(err), "set sslrootcert in " + flag + " to the certificate of its authority, and use a host name that is in the certificate"
 	case pg.Unconnected(err):
-		return "the database cannot be reached: " + last(err), "check that PostgreSQL is running and that the host and port in --database-url are correct; psql must be able to connect with the same URL from this machine"
+		return "the database cannot be reached: " + last(err), "check that PostgreSQL is running and that the host and port in " + flag + " are correct; psql must be able to connect with the same URL from this machine"
 	}
 	return "", ""
 }

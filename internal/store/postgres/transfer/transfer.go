@@ -35,9 +35,9 @@ type Side struct {
 
 var _ store.Side = (*Side)(nil)
 
-// Open opens a database under a name for messages. A source must have an up-to-date schema; in a target the schema is created.
-func Open(ctx context.Context, name, address string, target bool) (*Side, error) {
-	db, err := postgres.Open(ctx, address, postgres.Options{Server: "migrate " + rand.Text(), Existing: !target, Bulk: true})
+// Open opens a database under a name for messages, which also say what to correct in a flag. A source must have an up-to-date schema; in a target the schema is created.
+func Open(ctx context.Context, name, address, flag string, target bool) (*Side, error) {
+	db, err := postgres.Open(ctx, address, postgres.Options{Server: "migrate " + rand.Text(), Existing: !target, Bulk: true, Flag: flag})
 	if err != nil {
 		return nil, err
 	}
