@@ -195,6 +195,9 @@ func TestReplicasAfterOutage(t *testing.T) {
 	back.follow(id, 0, func(it client.LegacyItem) bool {
 		return strings.Contains(string(it.Raw), "in the data directory "+home.dir+". The server with this data directory is not running.")
 	})
+	again := f.add(home.dir, withSandbox(t, "local")...)
+	again.said(id, 0, `"content":"kept-text`)
+	again.remove(id)
 }
 
 // strangersAreRefused checks that the address for other servers wants a certificate.

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -144,12 +145,15 @@ func (b *box) leavesNothing() {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for _, name := range started {
-		var runner struct{ PID int }
+		var runner struct {
+			PID     int
+			Started string
+		}
 		text, err := os.ReadFile(name)
-		if err != nil || json.Unmarshal(text, &runner) != nil || runner.PID <= 0 {
+		if err != nil || json.Unmarshal(text, &runner) != nil || runner.PID <= 0 || runner.Started == "" {
 			continue
 		}
-		for syscall.Kill(runner.PID, 0) == nil {
+		for startTime(runner.PID) == runner.Started { // its PID may be another process's by now
 			select {
 			case <-tick.C:
 				continue
@@ -159,6 +163,19 @@ func (b *box) leavesNothing() {
 			break
 		}
 	}
+}
+
+// startTime is when a process was started, as the kernel counts it; "" if it has ended.
+func startTime(pid int) string {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if fields[0] == "Z" {
+		return ""
+	}
+	return fields[19]
 }
 
 // spawn runs the server as a process of its own, so that it can be killed.
