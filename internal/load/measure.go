@@ -19,42 +19,31 @@ func (s Sample) Rate() float64 { return float64(len(s.Delays)) / s.Took.Seconds(
 // Hammer lets each caller do one thing after the other until the time is over.
 // The first error ends the round.
 func Hammer(callers int, during time.Duration, do func(caller int) error) (Sample, error) {
+	return while(callers, func(_ int, took time.Duration) bool { return took < during }, func(caller, _ int) error { return do(caller) })
+}
+
+// Repeat lets each caller do n things, one after the other. The first error ends the round.
+func Repeat(callers, n int, do func(caller, i int) error) (Sample, error) {
+	return while(callers, func(i int, _ time.Duration) bool { return i < n }, do)
+}
+
+// while lets each caller do one thing after the other as long as more says so.
+func while(callers int, more func(i int, took time.Duration) bool, do func(caller, i int) error) (Sample, error) {
 	delays := make([][]time.Duration, callers)
 	failed := make(chan error, callers)
 	var wait sync.WaitGroup
 	begin := time.Now()
 	for caller := range callers {
 		wait.Go(func() {
-			for at := time.Now(); at.Sub(begin) < during && len(failed) == 0; {
-				if err := do(caller); err != nil {
+			at := time.Now()
+			for i := 0; len(failed) == 0 && more(i, at.Sub(begin)); i++ {
+				if err := do(caller, i); err != nil {
 					failed <- err
 					return
 				}
 				now := time.Now()
 				delays[caller] = append(delays[caller], now.Sub(at))
 				at = now
-			}
-		})
-	}
-	wait.Wait()
-	return gather(begin, delays, failed)
-}
-
-// Repeat lets each caller do n things, one after the other. The first error ends the round.
-func Repeat(callers, n int, do func(caller, i int) error) (Sample, error) {
-	delays := make([][]time.Duration, callers)
-	failed := make(chan error, callers)
-	var wait sync.WaitGroup
-	begin := time.Now()
-	for caller := range callers {
-		wait.Go(func() {
-			for i := 0; i < n && len(failed) == 0; i++ {
-				at := time.Now()
-				if err := do(caller, i); err != nil {
-					failed <- err
-					return
-				}
-				delays[caller] = append(delays[caller], time.Since(at))
 			}
 		})
 	}
