@@ -483,6 +483,17 @@ func TestDoctorRepairs(t *testing.T) {
 	if code == 0 || !strings.Contains(errs, "no turn is under way") || !strings.Contains(errs, "--repair") {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
+	// Without the master key, the new end of the log could not become part of the hash chain.
+	key, away := filepath.Join(b.dir, "master.key"), filepath.Join(t.TempDir(), "master.key")
+	if err := os.Rename(key, away); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs = command(t, "doctor", "--data-dir", b.dir, "--repair", id); code == 0 || !strings.Contains(errs, "not repaired, because the master key is missing") {
+		t.Errorf("without the master key: %d %s", code, errs)
+	}
+	if err := os.Rename(away, key); err != nil {
+		t.Fatal(err)
+	}
 	if code, out, errs = command(t, "doctor", "--data-dir", b.dir, "--repair", id); code != 0 || !strings.Contains(out, "removed events") {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}

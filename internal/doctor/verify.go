@@ -111,6 +111,9 @@ func (v Verification) Run(ctx context.Context) error {
 	if !v.Repair {
 		return fmt.Errorf("conversation %s is valid up to event %d: %w; truncate it there with: %s", id, st.Last, damage, repair)
 	}
+	if v.Unchecked.Why != "" && v.Unchecked != noChain { // what is written would not be part of the hash chain
+		return fmt.Errorf("conversation %s is valid up to event %d: %w; it was not repaired, because %s; %s", id, st.Last, damage, v.Unchecked.Why, v.Unchecked.Fix)
+	}
 	return v.repair(ctx, st)
 }
 
